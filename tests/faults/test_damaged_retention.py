@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.core.event import Event
 from holdfast.core.plan import DAY
+from holdfast.core.row import LATEST
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import Retention, WriteSnapshot
 from tests.damaged_records import without_rules, write
@@ -76,3 +78,40 @@ def test_a_damaged_row_makes_cleanup_neither_loop_nor_write_without_end(site):
     site.run_round()
     assert {event.at for event in every(site.store, Event)} == {site.clock.now}
     check_log(site.store)
+
+
+WRONG_TIMES = (-1, 5, LATEST, LATEST + 1)
+
+
+def set_times(store, times):
+    """Overwrite the time of one event in each account: `times` has (account, seq, time)."""
+    if store.name == "memory":
+        for account, seq, at in times:
+            store.log[account] = [replace(each, at=at) if each.seq == seq else each for each in store.log[account]]
+        return
+    with without_rules(store):
+        for account, seq, at in times:
+            write(store, f"UPDATE events SET at = {at} WHERE account = '{account}' AND seq = {seq}")
+
+
+def events_left(store, account):
+    """The numbers of the first six events that are still in the log of an account."""
+    with store.read() as reader:
+        return {event.seq for event in reader.events(account, 0, 100) if event.seq <= 6}
+
+
+def test_an_event_with_a_wrong_time_takes_no_young_event_with_it(site):
+    wrong = [(f"{seq}/{at}", seq, at) for seq in range(1, 7) for at in WRONG_TIMES]
+    for number in range(1, 7):
+        site.clock.now = START + (20 * DAY if number > 3 else 0)
+        transact(site.store, *(claim(f"job-{number}", "l", account=account) for account, _, _ in wrong))
+    set_times(site.store, wrong)
+    site.clock.now = START + 31 * DAY
+    site.run_round()
+    for account, seq, _ in wrong:
+        left = events_left(site.store, account) - {seq}
+        assert left == {4, 5, 6} - {seq}, f"{account}: the first three are 31 days old, the others 11"
+    site.clock.now = START + 60 * DAY
+    site.run_round()
+    for account, seq, _ in wrong:
+        assert events_left(site.store, account) <= {seq}, f"{account}: all are more than 30 days old"

@@ -193,8 +193,8 @@ class Cleanup:
         for account in accounts:
             with self._store.read() as reader:
                 first = reader.events(account, reader.log_bounds(account)[0], 1)
-                is_old = bool(first) and first[0].at < before
-                floor = reader.last_event_before(account, before, EVENTS_PER_PASS) if is_old else 0
+                is_young = not first or before <= first[0].at <= reader.now
+                floor = 0 if is_young else reader.last_event_before(account, before, EVENTS_PER_PASS)
             if floor:
                 more |= self._cut_log(account, floor)
         return more

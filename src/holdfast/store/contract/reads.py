@@ -181,7 +181,10 @@ class LogReads(Protocol):
         """Every account that has a log: every account that ever had a row."""
 
     def last_event_before(self, account: str, instant: Instant, limit: int) -> int:
-        """The last of an account's `limit` oldest events that is older than `instant`; 0 if none is."""
+        """The last of an account's `limit` oldest events that is older than `instant` and follows no younger one, or 0.
+
+        Times before 1970 or ahead of the store's clock are wrong: such an event counts neither as older nor as younger.
+        """
 
     def subjects_up_to(self, account: str, seq: int) -> list[str]:
         """The subjects of all events up to a cursor."""

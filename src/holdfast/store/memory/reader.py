@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core import lease as leases
@@ -243,9 +244,10 @@ class MemoryReader:
         return sorted(self._store.log_bounds)
 
     def last_event_before(self, account: str, instant: Instant, limit: int) -> int:
-        """The last of the oldest events that is older than that time."""
-        first = self._store.log.get(account, [])[:limit]
-        return max((event.seq for event in first if event.at < instant), default=0)
+        """The last of the oldest events that is older than that time and follows no younger event."""
+        oldest = self._store.log.get(account, [])[:limit]
+        before_young = takewhile(lambda event: not instant <= event.at <= self.now, oldest)
+        return max((event.seq for event in before_young if 0 <= event.at < instant), default=0)
 
     def subjects_up_to(self, account: str, seq: int) -> list[str]:
         """The subjects of all events up to a cursor."""

@@ -134,7 +134,10 @@ RECENT_EVENTS = (
 LOG_BOUNDS = "SELECT floor, seq FROM event_counters WHERE account = ?"
 LOG_ACCOUNTS = "SELECT account FROM event_counters ORDER BY account"
 LAST_EVENT_BEFORE = (
-    "SELECT max(seq) FROM (SELECT seq, at FROM events WHERE account = ? ORDER BY seq LIMIT ?) AS first WHERE at < ?"
+    "WITH oldest AS (SELECT seq, at FROM events WHERE account = ? ORDER BY seq LIMIT ?),"
+    " young AS (SELECT min(seq) AS seq FROM oldest WHERE at BETWEEN ? AND ?)"
+    " SELECT max(oldest.seq) FROM oldest CROSS JOIN young"
+    " WHERE oldest.at >= 0 AND oldest.at < ? AND (young.seq IS NULL OR oldest.seq < young.seq)"
 )
 SUBJECTS_UP_TO = "SELECT DISTINCT subject FROM events WHERE account = ? AND seq <= ?"
 SUBJECTS_AFTER = "SELECT DISTINCT subject FROM events WHERE account = ? AND subject > ? ORDER BY subject LIMIT ?"

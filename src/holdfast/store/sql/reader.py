@@ -240,8 +240,8 @@ class SqlReader(SqlRecords):
         return [account for (account,) in self.execute(queries.LOG_ACCOUNTS)]
 
     def last_event_before(self, account: str, instant: Instant, limit: int) -> int:
-        """The last of an account's `limit` oldest events that is older than `instant`; 0 if none is."""
-        return self.value(queries.LAST_EVENT_BEFORE, account, limit, instant) or 0
+        """The last of an account's `limit` oldest events that is older than `instant` and follows no younger event."""
+        return self.value(queries.LAST_EVENT_BEFORE, account, limit, instant, self.now, instant) or 0
 
     def subjects_up_to(self, account: str, seq: int) -> list[str]:
         """The subjects of all events up to a cursor."""
