@@ -6,16 +6,18 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
-from holdfast.core.errors import Refused
+from holdfast.core.errors import DamagedRow, Refused
 from holdfast.engine.command import Command, Outcome, Replayed
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
-Result = Outcome | Replayed | Refused
+FailedItem = Refused | DamagedRow
+"""Why one item changed nothing: it was refused, or a row that it needs is damaged."""
+Result = Outcome | Replayed | FailedItem
 
 
 class Outcomes(Outcome, frozen=True):
-    """The outcome of each command, in order; a refused one changes nothing and does not stop the others."""
+    """The outcome of each command, in order; one that failed changes nothing and does not stop the others."""
 
     each: tuple[Any, ...]
 
@@ -71,9 +73,9 @@ class Batch(Command[Outcomes], frozen=True):
         steps, drawn = len(view.steps), view.tokens_drawn
         try:
             outcome: Outcome | Replayed = item.run(view)
-        except Refused as refusal:
+        except (Refused, DamagedRow) as failure:
             view.undo()
-            return refusal
+            return failure
         if item.once is not None and item.stores_answer and len(view.steps) > steps:
             assert view.tokens_drawn == drawn, "an answer that shows a token cannot be kept before tokens are drawn"
             view.remember(item.remember(outcome, view.now))

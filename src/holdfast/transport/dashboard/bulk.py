@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from holdfast.core.browser_session import BrowserSession
-from holdfast.core.errors import Conflict, HoldfastError, Overloaded, Refused, Trouble
+from holdfast.core.errors import Conflict, HoldfastError, Overloaded, Trouble
 from holdfast.core.event import Cause
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, DEAD, PENDING
 from holdfast.engine.change_signal import account_log_key
-from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.batch import Batch, FailedItem, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskCommand
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.transport.dashboard.access.permissions import may_use
@@ -75,7 +75,7 @@ class BulkOperation(msgspec.Struct, eq=False):
     total: int
     done: int = 0
     skipped: int = 0
-    """Tasks that refused the verb, because they have changed since or for another reason."""
+    """Tasks that refused the verb, because they have changed since or for another reason, and damaged ones."""
     skip_reason: str = ""
     """Error message of the last skipped task."""
     state: str = RUNNING
@@ -168,11 +168,11 @@ class BulkOperations:
         items = tuple(operation.command(task_id) for task_id in ids)
         command = Batch(account=operation.browser_session.account, cause=operation.cause, items=items)
         outcomes = await self._run_with_retries(operation, command)
-        refusals = [each for each in outcomes.each if isinstance(each, Refused)]
-        operation.done += len(ids) - len(refusals)
-        operation.skipped += len(refusals)
-        if refusals:
-            operation.skip_reason = refusals[-1].message
+        failed = [each for each in outcomes.each if isinstance(each, FailedItem)]
+        operation.done += len(ids) - len(failed)
+        operation.skipped += len(failed)
+        if failed:
+            operation.skip_reason = failed[-1].message
 
     async def _run_with_retries(self, operation: BulkOperation, command: Batch) -> Outcomes:
         """Run it again while the server is overloaded. That is safe: a task refuses the verb the second time."""

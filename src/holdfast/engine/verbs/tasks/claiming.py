@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
-from holdfast.core.errors import Refused, SessionBusy
+from holdfast.core.errors import DamagedRow, Refused, SessionBusy
 from holdfast.core.lease import proof_of
 from holdfast.core.plan import Allowance
 from holdfast.core.principal import Principal
@@ -174,19 +174,19 @@ class ReviewClaim(Command[Claimed], frozen=True):
         return Needs(rows=tuple((Task.table, self.account, task_id) for task_id in self.task_ids))
 
     def decide(self, view: View) -> Claimed:
-        """The tasks that are still held; if none is, the refusal of the first."""
+        """The tasks that are still held; if none is, the failure of the first: it is refused, or damaged."""
         taken: list[GrantedTask] = []
-        refusals: list[Refused] = []
+        failures: list[Refused | DamagedRow] = []
         for task_id, lease_id in zip(self.task_ids, self.lease_ids, strict=True):
             try:
                 task = view.effective(tasks.check_found(view.find(Task, self.account, task_id)))
                 tasks.check_holder(task, proof_of(lease_id), view.now)
-            except Refused as refusal:
-                refusals.append(refusal)
+            except (Refused, DamagedRow) as failure:
+                failures.append(failure)
             else:
                 taken.append(GrantedTask(task=task, now=view.now, lease_id=lease_id))
         if not taken:
-            raise refusals[0]
+            raise failures[0]
         return Claimed(taken=tuple(taken), now=view.now)
 
 

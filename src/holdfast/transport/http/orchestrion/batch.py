@@ -15,7 +15,7 @@ from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
 from holdfast.decoding import decode, decoder
 from holdfast.engine.command import Command, Replayed
-from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.batch import Batch, FailedItem, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.creating import Created, CreateTask
 from holdfast.engine.verbs.tasks.holding import HeartbeatTask
@@ -264,7 +264,7 @@ def _full_size(outcome: Any) -> int:
 
 def _result(request: Request, outcome: Any, command: Any, *, full: bool) -> dict[str, Any]:
     """The result of one item: its status, and the task or the error."""
-    if isinstance(outcome, Refused):
+    if isinstance(outcome, FailedItem):
         status, document = error_document(request, outcome, getattr(command, "task_id", None))
         return {"status": status, **document}
     if isinstance(outcome, Replayed):
