@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from holdfast.core.browser_session import SESSION, BrowserSession
+from holdfast.core.errors import OutcomeUnknown
 from holdfast.store.postgres import PostgresStore
 from tests.support import a_lease, put
 
@@ -24,6 +25,18 @@ CREATE CONSTRAINT TRIGGER record AFTER INSERT ON badges DEFERRABLE INITIALLY DEF
     FOR EACH ROW EXECUTE FUNCTION record_commit();
 """
 """Triggers that run during COMMIT and record what it will wait for."""
+WARN_AT_COMMIT = """
+CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE WARNING 'storniere Warten auf synchrone Replikation wegen Benutzeraufforderung';
+    RETURN NULL;
+END $$;
+CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON leases DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION warn();
+CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON badges DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION warn();
+"""
+"""Triggers that warn during COMMIT, as a PostgreSQL with German messages does if a wait for a standby is cancelled."""
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["direct", "behind a pooler"])
@@ -41,13 +54,31 @@ def test_every_commit_waits_for_the_disk_and_no_stricter_setting_is_lowered(
     store = PostgresStore(recording_database, pooled=pooled)
     try:
         put(store, a_lease("job"))
-        store.save_browser_session(BrowserSession("id", SESSION, "default", "id-alice", "hash", 0, 0))
+        store.save_browser_session(a_browser_session())
         with store.read() as reader:
             assert reader.value("SHOW synchronous_commit") == configured, "the session's own setting stays"
     finally:
         store.close()
     with administrator(recording_database) as admin:
         assert set(admin.execute("SELECT * FROM commits")) == {("leases", expected), ("badges", expected)}
+
+
+def test_a_commit_with_a_warning_in_any_language_is_an_unknown_outcome(new_postgres_database):
+    url = new_postgres_database()
+    with administrator(url) as admin:
+        admin.execute(WARN_AT_COMMIT)
+    store = PostgresStore(url)
+    try:
+        with pytest.raises(OutcomeUnknown, match="no standby has confirmed it"):
+            put(store, a_lease("job"))
+        with pytest.raises(OutcomeUnknown, match="no standby has confirmed it"):
+            store.save_browser_session(a_browser_session())
+    finally:
+        store.close()
+
+
+def a_browser_session():
+    return BrowserSession("id", SESSION, "default", "id-alice", "hash", 0, 0)
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ session.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -43,6 +44,8 @@ SAFE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "data_sync_retry": "of
 KEPT_BY_STORAGE = frozenset({"fsync", "full_page_writes"})
 """What some hosted databases turn off, because their storage keeps the log itself and never writes half a page."""
 
+log = logging.getLogger("holdfast.store")
+
 
 @contextmanager
 def durable_transaction(connection: Connection) -> Iterator[None]:
@@ -69,21 +72,22 @@ def durable_transaction(connection: Connection) -> Iterator[None]:
 def confirmed_commit(connection: Connection) -> Iterator[None]:
     """Raise OutcomeUnknown if PostgreSQL committed without its standbys: somebody cancelled the wait for them.
 
-    It reports such a COMMIT as done, with a warning. A failover loses what the standbys do not have.
+    It reports such a COMMIT as done, with a warning. A failover loses what the standbys do not have. The text of the
+    warning is in the language of the database and its code is that of every warning, so any warning counts.
     """
-    cancelled: list[str] = []
+    warnings: list[str | None] = []
 
     def on_notice(notice: psycopg.errors.Diagnostic) -> None:
-        message = notice.message_primary or ""
-        if "synchronous replication" in message:
-            cancelled.append(message)
+        if notice.severity_nonlocalized == "WARNING":
+            warnings.append(notice.message_primary)
 
     connection.add_notice_handler(on_notice)
     try:
         yield
     finally:
         connection.remove_notice_handler(on_notice)
-    if cancelled:
+    if warnings:
+        log.warning("PostgreSQL committed with a warning: %s", warnings[0])
         raise unconfirmed()
 
 
