@@ -18,7 +18,8 @@ from holdfast.engine.engine import Engine
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import NewerSchema
 from tests.http.in_process_app import VARIABLES, InProcessApp, load
-from tests.support import ACCOUNT, check_log, claim, heartbeat, run, stop_in_time, wait_until
+from tests.support import ACCOUNT, check_log, claim, heartbeat, once, run, stop_in_time, wait_until
+from tests.task_commands import create
 from tests.upgrade.newer_holdfast import ADDING, NEWER_SCHEMA, RAISING, upgrade
 
 REASON = f"the store needs a Holdfast that knows schema {NEWER_SCHEMA}"
@@ -34,12 +35,19 @@ def opened(address):
         store.close()
 
 
+def prepare(store):
+    """Make what the writes need."""
+    run(store, claim("job"))
+    run(store, create("t1", unique_key="unique"))
+
+
 def writes(store):
     """Every kind of write, by its name."""
     now = SECOND
     browser_session = BrowserSession("s", "session", ACCOUNT, "p", "k", now, now)
     return {
         "batch": lambda: run(store, claim("another")),
+        "answer without events": lambda: run(store, create("t2", unique_key="unique", once=once())),
         "renewal": lambda: run(store, heartbeat("job")),
         "heartbeat": store.beat,
         "outage": lambda: store.settle_outage(now),
@@ -55,7 +63,7 @@ def writes(store):
 
 def test_a_server_goes_on_with_a_newer_schema_that_only_adds(address):
     with opened(address) as running:
-        run(running, claim("job"))
+        prepare(running)
         upgrade(address, ADDING)
         run(running, heartbeat("job"))
         running.check_minimum_schema()
@@ -89,7 +97,7 @@ def upgraded_stores(request, tmp_path_factory):
         address = request.getfixturevalue("new_empty_postgres_database")()
     with ExitStack() as stack:
         running = stack.enter_context(opened(address))
-        run(running, claim("job"))
+        prepare(running)
         upgrade(address, RAISING)
         yield address, running
 

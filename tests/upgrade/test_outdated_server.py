@@ -72,6 +72,14 @@ def test_a_server_below_the_minimum_answers_503_and_stops(address, new_server):
     assert f"knows schema {NEWER_SCHEMA + 1}" in server.log()
 
 
+def test_a_server_that_raised_the_minimum_remembers_answers(address, new_server):
+    server = new_server(RaisingServer)
+    caller = bearer(server.port, ROOT_KEY).with_headers(**{"Idempotency-Key": "key-1"})
+    first, again = (caller.post("/v1/jobs/job/claim", {"owner": "me"}) for _ in range(2))
+    assert (first.status, again.status) == (200, 200)
+    assert again.json["lease_id"] == first.json["lease_id"]
+
+
 @pytest.mark.skipif(not FULL, reason="starts three servers: part of make prove")
 @pytest.mark.waits(20)
 def test_servers_are_upgraded_one_after_the_other_while_callers_work(address, new_server):

@@ -31,10 +31,11 @@ SET_FOR_COMMIT = (
     f"SELECT current_setting('{STANDBYS}'), {_WAIT_FOR_FLUSH}, {_SET_SCHEMA},"
     " set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)"
 )
-"""Between the rows and the counters of a batch: COMMIT waits until the batch is on disk, and on the standbys if any.
-Its first value names those standbys.
+"""After the rows of a batch: COMMIT waits until the batch is on disk, and on the standbys if any. Its first value names
+those standbys.
 
-The counters of an account are locked while other servers commit, so a batch waits longer for them than for its rows.
+Answers and counters follow. They are locked while other servers commit, so a batch waits longer for them than for its
+rows.
 A timeout must not cancel COMMIT: it would then count as done before the standbys have it.
 """
 _COMMIT = f"SET LOCAL statement_timeout = 0; {queries.COMMIT}"

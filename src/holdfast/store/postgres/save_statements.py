@@ -1,4 +1,4 @@
-"""The statements that save a batch on PostgreSQL: rows and answers first, then the counters."""
+"""The statements that save a batch on PostgreSQL: rows first, then answers, then the counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 def row_statements(changes: Changes) -> list[Statement]:
-    """The statements that write rows and answers."""
+    """The statements that write rows."""
     statements: list[Statement] = []
     for row_type in ROW_TYPES:
         for names, rows in group_by_columns(changes.updates.get(row_type.table, []), changes.touched):
@@ -29,9 +29,14 @@ def row_statements(changes: Changes) -> list[Statement]:
         if deleted := changes.deletes.get(row_type.table):
             keys = _rows(("account", "id"), deleted, changes)
             statements.append((queries.DELETE_ROW[row_type.table], (keys, len(deleted))))
-    if changes.answers:
-        statements.append((queries.INSERT_ANSWER, (document(changes.answers), len(changes.answers))))
     return statements
+
+
+def answer_statements(changes: Changes) -> list[Statement]:
+    """The statement that remembers answers, if there are any. A batch may write nothing else."""
+    if not changes.answers:
+        return []
+    return [(queries.INSERT_ANSWER, (document(changes.answers), len(changes.answers)))]
 
 
 def counter_statements(changes: Changes) -> list[Statement]:

@@ -29,7 +29,7 @@ from holdfast.store.postgres.clock_watch import ClockReading, ClockWatch, own_ti
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
 from holdfast.store.postgres.durability import SET_FOR_COMMIT, confirmed_commit, unconfirmed
 from holdfast.store.postgres.errors import translate
-from holdfast.store.postgres.save_statements import counter_statements, document, row_statements
+from holdfast.store.postgres.save_statements import answer_statements, counter_statements, document, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import ROW_TYPES, LoadedRows, Rows, absent_subjects
 
@@ -207,6 +207,7 @@ class PostgresTransaction:
                 results = self._run(
                     *rows,
                     (SET_FOR_COMMIT, (f"{self._counter_lock_seconds}s",)),
+                    *answer_statements(self._changes),
                     *counter_statements(self._changes),
                     (queries.COMMIT, ()),
                     seconds=COMMIT_SECONDS,
