@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
+from contextlib import contextmanager
 
 import psycopg
 import pytest
 
+from holdfast.core.errors import StoreUnavailable
+from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
+from holdfast.engine import lane as lanes
 from holdfast.engine.command import Held
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Changed
 from holdfast.store.contract import ClockStepped
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.support import Keep, a_lease, check_log, claim, empty, every, heartbeat, idle_lane
 
 STEPPED_CLOCK = """
@@ -151,3 +157,63 @@ def test_each_lane_finds_a_step_by_itself(store, set_clock):
         with pytest.raises(ClockStepped):
             load(lane)
         load(lane)
+
+
+@pytest.fixture
+def locked(stepped_database):
+    """Locks the row of a job for a while, as another transaction does."""
+
+    @contextmanager
+    def locked(name):
+        with psycopg.connect(stepped_database) as other:
+            other.execute("SELECT FROM leases WHERE id = %s FOR UPDATE", (name,))
+            yield
+
+    return locked
+
+
+def test_a_step_whose_repair_failed_is_repaired_before_the_next_batch(store, set_clock, locked, monkeypatch):
+    monkeypatch.setattr(lanes, "PATIENCE_SECONDS", 0.1)
+    lane = WorkedLane(store)
+    lane.work(claim("job", "l1", ttl=60 * SECOND))
+    set_clock(+3600)
+    with locked("job"):
+        for name in ("first", "second"):
+            (outcome,) = lane.work(claim(name, "l2"))
+            assert isinstance(outcome, StoreUnavailable), "nothing is decided before the repair"
+    (outcome,) = lane.work(claim("job", "l2"))
+    assert isinstance(outcome, Held), "its holder keeps it"
+    assert 50 < seconds_left(store) <= 60
+    check_log(store)
+
+
+def test_a_repair_that_is_tried_again_moves_no_deadline_twice(store, set_clock, locked, monkeypatch):
+    monkeypatch.setattr(lanes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(lanes, "MAX_BATCH", 1)
+    lane = WorkedLane(store)
+    lane.work(claim("a", "l1", ttl=60 * SECOND), claim("b", "l2", ttl=60 * SECOND), claim("c", "l3", ttl=60 * SECOND))
+    set_clock(+1.5)
+    with locked("b"):
+        for _ in range(3):
+            lane.work(claim("other", "l4"))
+    lane.work(claim("other", "l4"))
+    moves = Counter(event.subject for event in every(store, Event) if event.kind == "lease.extended")
+    assert moves == {"lease:a": 1, "lease:b": 1, "lease:c": 1}
+    check_log(store)
+
+
+def test_a_step_is_repaired_although_the_connection_breaks_when_it_is_found(store, set_clock, monkeypatch):
+    lane = WorkedLane(store)
+    lane.work(claim("job", "l1", ttl=60 * SECOND))
+    set_clock(+3600)
+
+    def break_connection(transaction):
+        monkeypatch.undo()
+        transaction._connection.close()
+        transaction.roll_back()
+
+    monkeypatch.setattr(PostgresTransaction, "roll_back", break_connection)
+    lane.work(claim("other", "l2"))
+    (outcome,) = lane.work(claim("job", "l2"))
+    assert isinstance(outcome, Held), "its holder keeps it"
+    check_log(store)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core.errors import StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.row import Instant
 from holdfast.engine.backlog import MAX_BATCH, Backlog
 from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
 from holdfast.engine.batches.transaction import BatchTransaction, Committed, Reply, SkippedTasks
@@ -62,6 +63,10 @@ class Lane:
         self._on_recovered = on_recovered
         self._outages = outages
         self._outages_seen = outages.count
+        self._clock_step: Instant = 0
+        """A step of the store's clock that deadlines do not follow yet."""
+        self._moves: list[Command[Any]] = []
+        """The commands by which deadlines follow earlier steps, without those that are committed."""
         self._isolated: dict[str, float] = {}
         self._locked_rows = LockedRows()
         self._registry = registry or Registry()
@@ -99,6 +104,7 @@ class Lane:
     def _work(self, batch: list[Ticket], lock_seconds: float | None = None) -> None:
         """Run a batch and report its outcomes; if it fails, every ticket gets the error."""
         try:
+            self._follow_clock()
             outages, began = self._outages, self._outages.now()
             if self._outages_seen != outages.count or outages.is_paused() or outages.must_check_server():
                 self._recover()
@@ -135,17 +141,35 @@ class Lane:
         self._outages.record_run(began)
 
     def _run_first(self, commands: list[Command[Any]], began: float) -> float:
-        """Run commands that adjust deadlines, before all others; returns when the last batch of them ended."""
-        for start in range(0, len(commands), MAX_BATCH):
-            batch = [Ticket(command, _NO_SINK) for command in commands[start : start + MAX_BATCH]]
+        """Run commands that adjust deadlines, before all others; returns when the last batch of them ended.
+
+        Commands are removed from the list when they are committed.
+        """
+        while commands:
+            batch = commands[:MAX_BATCH]
+            del commands[:MAX_BATCH]
             try:
-                self._attempt(batch, PATIENCE_SECONDS)
-            except RowsLocked as error:
-                raise _locked() from error
+                self._attempt([Ticket(command, _NO_SINK) for command in batch], PATIENCE_SECONDS)
+            except Exception as error:
+                commands[:0] = batch
+                if isinstance(error, RowsLocked):
+                    raise _locked() from error
+                raise
             # Grace for many holders may take longer than what counts as a pause.
             self._outages.record_run(began)
             began = self._outages.now()
         return began
+
+    def _follow_clock(self) -> None:
+        """Let deadlines follow steps of the store's clock. What fails is done before the next batch.
+
+        The store reports a step once. A command that is committed is not run again: each run may extend a lease.
+        """
+        if self._clock_step:
+            self._moves += step_commands(self._store, self._clock_step)
+            self._clock_step = 0
+        if self._moves:
+            self._run_first(self._moves, self._outages.now())
 
     def _attempt(self, batch: list[Ticket], lock_seconds: float | None = None) -> Committed:
         for attempt in range(MAX_RERUNS):
@@ -154,8 +178,8 @@ class Lane:
             except SkippedTasks:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except ClockStepped as stepped:
-                began = self._outages.now()
-                self._run_first(step_commands(self._store, stepped.step), began)
+                self._clock_step += stepped.step
+                self._follow_clock()
             except Rerun:
                 continue
             else:

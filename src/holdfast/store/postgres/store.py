@@ -110,7 +110,11 @@ class PostgresStore(SqlStore):
             try:
                 yield transaction
                 transaction.commit()
-            except (Rerun, ClockStepped, ValueRefused):
+            except ClockStepped:
+                with suppress(psycopg.Error):  # the lane must learn of the step, which is found once
+                    transaction.roll_back()
+                raise
+            except (Rerun, ValueRefused):
                 transaction.roll_back()
                 raise
             except psycopg.errors.LockNotAvailable as error:
