@@ -1,13 +1,15 @@
 """Address, key and certificate of the server."""
 
 import socket
+import ssl
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
 import holdfast
 from holdfast.client.errors import AuthError, Unreachable
-from holdfast.client.http import auth_headers, server_url
+from holdfast.client.http import HttpTransport, auth_headers, server_url
 from tests.client.ways import KEY, url_of
 from tests.http.network_servers import make_certificate
 from tests.support import wait_until
@@ -53,6 +55,30 @@ def test_many_threads_share_one_client_and_its_connections(sqlite_server, name):
     with holdfast.Client(url_of(sqlite_server), KEY) as client, ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda number: client.claim_job(name, f"agent-{number}")["status"], range(40)))
     assert (statuses.count("claimed"), statuses.count("held")) == (1, 39)
+
+
+def test_a_request_that_is_sent_while_its_connection_is_closed_stays_encrypted(monkeypatch):
+    """A thread may send at the moment at which another one shuts the connection down."""
+    ours, theirs = socket.socketpair()
+    encrypted = ssl.create_default_context().wrap_socket(
+        ours, server_hostname="holdfast.example", do_handshake_on_connect=False
+    )
+    encrypted.setblocking(False)
+    shut_down = socket.socket.shutdown
+
+    def send_and_shut_down(sock, how):
+        with suppress(ssl.SSLWantReadError):  # it sends the beginning of a handshake
+            sock.send(KEY.encode())
+        shut_down(sock, how)
+
+    transport = HttpTransport("https://holdfast.example", KEY).separate()
+    transport._sockets.add(encrypted)
+    with monkeypatch.context() as patched, encrypted, theirs:
+        patched.setattr(socket.socket, "shutdown", send_and_shut_down)
+        transport.close()
+        sent = theirs.recv(65536)
+    assert sent
+    assert KEY.encode() not in sent
 
 
 def _listens(port):

@@ -228,7 +228,8 @@ class AsyncHttpTransport:
 def _shut_down(sockets: Iterable[socket.socket]) -> None:
     for sock in list(sockets):
         with suppress(OSError):
-            sock.shutdown(socket.SHUT_RDWR)
+            # `SSLSocket.shutdown` ends the encryption first: a thread that sends meanwhile would send in clear text.
+            socket.socket.shutdown(sock, socket.SHUT_RDWR)
 
 
 def _own_chunks(response: httpx2.Response, owner: int) -> Iterator[bytes]:
