@@ -63,11 +63,14 @@ def test_every_commit_waits_for_the_disk_and_no_stricter_setting_is_lowered(
         assert set(admin.execute("SELECT * FROM commits")) == {("leases", expected), ("badges", expected)}
 
 
-def test_a_commit_with_a_warning_in_any_language_is_an_unknown_outcome(new_postgres_database):
+@pytest.mark.parametrize("pooled", [False, True], ids=["direct", "behind a pooler"])
+@pytest.mark.parametrize("reported", ["notice", "error"])
+def test_a_commit_with_a_warning_in_any_language_is_an_unknown_outcome(new_postgres_database, reported, pooled):
     url = new_postgres_database()
     with administrator(url) as admin:
         admin.execute(WARN_AT_COMMIT)
-    store = PostgresStore(url)
+        admin.execute(f"ALTER DATABASE {admin.info.dbname} SET client_min_messages = {reported}")
+    store = PostgresStore(url, pooled=pooled)
     try:
         with pytest.raises(OutcomeUnknown, match="no standby has confirmed it"):
             put(store, a_lease("job"))

@@ -26,9 +26,11 @@ _WAIT_FOR_FLUSH = (
     f"set_config('synchronous_commit', CASE WHEN {_SYNCHRONOUS_COMMIT} IN ('off', 'local') THEN 'on'"
     f" ELSE {_SYNCHRONOUS_COMMIT} END, true)"
 )
+_REPORT_WARNINGS = "set_config('client_min_messages', 'warning', true)"
+"""A database can be configured to report errors alone: a COMMIT without its standbys would then look like any other."""
 STANDBYS = "synchronous_standby_names"
 SET_FOR_COMMIT = (
-    f"SELECT current_setting('{STANDBYS}'), {_WAIT_FOR_FLUSH}, {_SET_SCHEMA},"
+    f"SELECT current_setting('{STANDBYS}'), {_WAIT_FOR_FLUSH}, {_SET_SCHEMA}, {_REPORT_WARNINGS},"
     " set_config('lock_timeout', $1, true), set_config('statement_timeout', '0', true)"
 )
 """After the rows of a batch: COMMIT waits until the batch is on disk, and on the standbys if any. Its first value names
@@ -39,7 +41,7 @@ rows.
 A timeout must not cancel COMMIT: it would then count as done before the standbys have it.
 """
 _COMMIT = f"SET LOCAL statement_timeout = 0; {queries.COMMIT}"
-_BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}, {_SET_SCHEMA}"
+_BEGIN_DURABLE = f"{queries.BEGIN}; SELECT {_WAIT_FOR_FLUSH}, {_SET_SCHEMA}, {_REPORT_WARNINGS}"
 SAFE_SETTINGS = {"fsync": "on", "full_page_writes": "on", "data_sync_retry": "off"}
 """With `data_sync_retry` PostgreSQL goes on after a failed flush, although the kernel may have dropped the data."""
 KEPT_BY_STORAGE = frozenset({"fsync", "full_page_writes"})
