@@ -112,7 +112,7 @@ def test_the_documents_follow_the_settings():
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_each_is_there_for_anybody_once(server, path):
+def test_every_document_is_public_and_cacheable(server, path):
     first = server.anyone.get(path)
     assert first.status == 200
     assert "max-age" in first.headers["cache-control"]

@@ -42,7 +42,7 @@ def test_a_path_that_is_not_utf_8_is_refused(alice):
     problem(alice.post("/v1/jobs/%FF/claim", {"owner": "me"}), 400, "invalid_request")
 
 
-def test_the_last_word_of_a_post_is_the_verb(alice, job):
+def test_a_post_without_a_known_verb_is_not_found(alice, job):
     for path in (f"/v1/jobs/{job}/steal", f"/v1/jobs/{job}", "/v1/jobs/claim"):
         body = problem(alice.post(path, {"owner": "me"}), 404, "not_found")
         assert "claim, heartbeat, release, force-release" in body["message"]
@@ -201,7 +201,7 @@ def test_a_body_over_a_megabyte_is_413(alice, job):
     ],
 )
 @pytest.mark.parametrize("verb", ["/claim", "/heartbeat", "/release", "/force-release", "", "list"])
-def test_without_a_good_key_nothing_opens(server, job, header, code, verb):
+def test_a_missing_or_invalid_key_is_refused_by_every_operation(server, job, header, code, verb):
     caller: Caller = stranger(server)
     if header is not None:
         caller = caller.with_headers(Authorization=header)
@@ -212,7 +212,7 @@ def test_without_a_good_key_nothing_opens(server, job, header, code, verb):
     assert body["agent_contract"]["next_actions"][0]["action"] == "authenticate"
 
 
-def test_keys_differ_in_401_only_by_whether_one_was_sent(server, job):
+def test_malformed_and_unknown_keys_get_the_same_answer(server, job):
     def told(token):
         body = Agent(server.port, {"Authorization": f"Bearer {token}"}).get(job_path(job)).json
         return {key: value for key, value in body.items() if key not in {"request_id", "instance"}}

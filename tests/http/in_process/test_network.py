@@ -42,7 +42,7 @@ def test_a_key_over_plain_http_from_another_machine_is_refused(build, name):
         assert app.ask(headers={name: value}).status == 403
 
 
-def test_each_family_refuses_it_in_its_own_words_and_advises_the_same(build):
+def test_a_key_over_plain_http_is_refused_in_the_format_of_each_api_with_the_same_advice(build):
     app = build()
     bodies = {path: app.ask(path, BEARER).json for path in ("/locks", "/v1/jobs", "/v1/tasks", "/metrics")}
     for body in bodies.values():
@@ -57,7 +57,7 @@ def test_each_family_refuses_it_in_its_own_words_and_advises_the_same(build):
     assert bodies["/locks"]["error"] == "Insecure transport"
 
 
-def test_nobody_looks_at_the_key_that_is_refused(build):
+def test_a_key_over_plain_http_is_refused_without_a_look_up(build):
     """With the readers gone any look would fail."""
     app = build()
     app.ctx.close()
@@ -79,7 +79,7 @@ def test_routes_that_need_no_key_refuse_one_too_and_answer_without(build):
 
 
 @pytest.mark.parametrize("peer", [HERE, "127.8.9.1", "::1", "::ffff:127.0.0.1", None])
-def test_a_key_that_never_left_the_machine_is_fine(build, peer):
+def test_a_key_from_the_loopback_address_is_accepted(build, peer):
     assert build().ask(headers=BEARER, peer=peer).status == 200
 
 
@@ -88,7 +88,7 @@ def test_a_private_network_is_another_machine_too(build, peer):
     assert build().ask(headers=BEARER, peer=peer).status == 403
 
 
-def test_an_encrypted_connection_or_a_word_of_the_operator_is_enough(build):
+def test_a_key_over_https_or_with_allow_insecure_http_is_accepted(build):
     assert build().ask(headers=BEARER, scheme="https").status == 200
     assert build(allow_insecure_http=True).ask(headers=BEARER).status == 200
 
@@ -97,14 +97,14 @@ PROTOS = {"https": 200, "HTTPS": 200, "https, https": 200, "http": 403, "": 403,
 
 
 @pytest.mark.parametrize("said", PROTOS)
-def test_a_trusted_proxy_is_believed_about_its_own_side(build, said):
+def test_x_forwarded_proto_of_a_trusted_proxy_is_used(build, said):
     headers = BEARER | {"X-Forwarded-Proto": said}
     assert build(trusted_proxies=("10.0.0.0/8",)).ask(headers=headers, peer=PROXY).status == PROTOS[said]
 
 
 @pytest.mark.parametrize("said", PROTOS)
 @pytest.mark.parametrize("trusted", [(), ("127.0.0.1",)])
-def test_a_proxy_on_this_machine_is_believed_when_it_says_http(build, trusted, said):
+def test_x_forwarded_proto_of_a_proxy_on_this_machine_can_refuse_a_key(build, trusted, said):
     headers = BEARER | {"X-Forwarded-Proto": said}
     status = build(trusted_proxies=trusted).ask(headers=headers, peer=HERE).status
     assert status == (PROTOS[said] if said else 200)  # an empty header says nothing
@@ -119,7 +119,7 @@ def test_a_trusted_proxy_on_this_machine_that_does_not_say_https_is_refused_for_
     assert app.ask(headers=BEARER, peer=HERE).status == 200
 
 
-def test_anybody_else_is_not(build):
+def test_x_forwarded_proto_of_an_untrusted_peer_is_ignored(build):
     headers = BEARER | {"X-Forwarded-Proto": "https"}
     assert build(trusted_proxies=("10.0.0.0/8",)).ask(headers=headers, peer=REMOTE).status == 403
     assert build().ask(headers=headers, peer=PROXY).status == 403
@@ -131,7 +131,7 @@ def test_anybody_else_is_not(build):
 @pytest.mark.parametrize(
     "path", ["/health", "/v1/jobs", "/v1/tasks", "/locks", "/docs", "/ui", "/ui/static/x.js", "/mcp"]
 )
-def test_no_answer_is_guessed_to_be_another_kind_of_document(build, path):
+def test_every_answer_has_the_nosniff_header(build, path):
     answer = build().ask(path, peer=HERE)
     assert answer.header("X-Content-Type-Options") == "nosniff"
     assert answer.header("Strict-Transport-Security") is None
@@ -174,13 +174,13 @@ FORWARDED = [
 
 
 @pytest.mark.parametrize(("peer", "lines", "client"), FORWARDED)
-def test_the_client_is_the_first_stranger_that_trusted_proxies_tell_of(build, peer, lines, client):
+def test_the_client_is_the_last_untrusted_address_in_x_forwarded_for(build, peer, lines, client):
     app = build(trusted_proxies=("10.0.0.0/8",))
     assert client_of(app, peer, *(("X-Forwarded-For", line) for line in lines)) == client
 
 
 @pytest.mark.parametrize("name", ["X-Forwarded-For", "CF-Connecting-IP"])
-def test_nobody_but_a_trusted_proxy_is_believed_about_the_client(build, name):
+def test_client_address_headers_are_used_only_from_trusted_proxies(build, name):
     app = build(trusted_proxies=("10.0.0.0/8",))
     for peer in (REMOTE, HERE, "::1"):
         assert client_of(app, peer, (name, "203.0.113.5")) == peer
@@ -195,14 +195,14 @@ def test_a_made_up_client_does_not_escape_the_limits(build):
     assert found == [201, 201, 429]
 
 
-def test_a_trusted_proxy_s_own_word_goes_before_a_header_it_only_passed_on(build):
+def test_x_forwarded_for_takes_precedence_over_cf_connecting_ip(build):
     app = build(trusted_proxies=("127.0.0.1/32",))
     lines = ("CF-Connecting-IP", "198.51.100.99"), ("X-Forwarded-For", "203.0.113.5")
     assert client_of(app, HERE, *lines) == "203.0.113.5"
     assert client_of(app, HERE, lines[0]) == "198.51.100.99"
 
 
-def test_elections_are_counted_by_that_client(build):
+def test_election_requests_are_counted_by_forwarded_client(build):
     app = build(trusted_proxies=("10.0.0.0/8",))
 
     def create(client):
@@ -258,7 +258,7 @@ def test_a_valid_key_always_gets_through(build):
 
 
 @pytest.mark.parametrize("path", ["/locks", "/v1/jobs", "/v1/tasks", "/metrics"])
-def test_every_family_counts_and_says_so_in_its_own_words(build, path):
+def test_wrong_keys_are_limited_on_the_routes_of_every_api(build, path):
     app = build()
     guesses(app, 20, path="/locks")
     answer = app.ask(path, WRONG, scheme="https")
@@ -285,7 +285,7 @@ def test_addresses_are_counted_apart_but_a_network_of_ipv6_together(build):
     assert guesses(app, 1, "2001:db8:1:3::1") == [401]
 
 
-def test_this_machine_may_fail_as_often_as_it_likes(build):
+def test_wrong_keys_from_the_loopback_address_are_not_limited(build):
     app = build(trusted_proxies=("127.0.0.1",))
     for peer in (HERE, "::1", "::ffff:127.0.0.1"):
         assert guesses(app, 25, peer) == [401] * 25
@@ -299,7 +299,7 @@ def test_a_proxy_on_this_machine_does_not_hide_who_fails(build):
     assert guesses(app, 1, HERE) == [401]
 
 
-def test_the_window_ends(build, monkeypatch):
+def test_wrong_keys_are_answered_401_again_after_a_minute(build, monkeypatch):
     now = 1_000.0
     monkeypatch.setattr(rate_window, "time", SimpleNamespace(monotonic=lambda: now))
     app = build()

@@ -132,7 +132,7 @@ def test_only_an_administrator_without_a_prefix_counts_as_the_last_one(server):
 
 
 @pytest.mark.parametrize(("scope", "is_warned"), [("tasks:work", True), ("admin", True), ("jobs", False)])
-def test_whoever_makes_a_key_with_a_prefix_for_tasks_is_warned(outside, scope, is_warned):
+def test_creating_a_key_with_a_prefix_and_the_tasks_scope_returns_a_warning(outside, scope, is_warned):
     made = done(outside.account.post("/v1/keys", {"name": "x", "scopes": [scope], "prefix": PREFIX}), 201)
     assert ("may not use tasks" in str(made.get("warnings"))) == is_warned
     free = done(outside.account.post("/v1/keys", {"name": "x", "scopes": [scope]}), 201)

@@ -16,7 +16,7 @@ from holdfast.transport.documents.server_json import MAX_DESCRIPTION, server_jso
 ROOT = Path(__file__).parents[3]
 
 
-def test_the_registrys_entry_is_the_codes_own():
+def test_the_registry_entry_equals_the_generated_one():
     written = json.loads((ROOT / "server.json").read_text())
     assert written == server_json()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -31,7 +31,7 @@ def test_the_registrys_entry_is_the_codes_own():
     assert "mcp" in project["optional-dependencies"]
 
 
-def test_the_skill_passes_the_skills_own_judge(tmp_path):
+def test_the_skill_passes_the_skills_ref_validator(tmp_path):
     folder = tmp_path / "holdfast"
     folder.mkdir()
     (folder / "SKILL.md").write_text(skill_md(Settings(store="memory:")))

@@ -17,7 +17,7 @@ def ask(operation, things):
     return caller.send(operation.method, path) if body is NOTHING else caller.send_json(operation.method, path, body)
 
 
-def test_every_operation_on_keys_is_about_keys():
+def test_operations_under_the_key_routes_are_marked_as_about_keys():
     on_keys = {each.name for each in SCOPED if each.path.startswith(("/v1/keys", "/auth/"))}
     about_keys = {each.name for each in OPERATIONS if each.is_about_keys}
     assert about_keys == on_keys | {"link_dashboard", "delete_account"}

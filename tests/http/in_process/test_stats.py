@@ -79,7 +79,7 @@ def test_percentiles_are_the_ends_of_buckets_and_never_infinite():
     assert (tally.percentile(0.99), tally.percentile(1)) == (BOUNDS[3], 61.5)
 
 
-def test_a_path_that_leads_nowhere_is_counted_by_its_beginning():
+def test_an_unknown_path_is_counted_by_its_first_segment():
     stats = Stats()
     stats.note(None, "/locks/a/acquire/more", 404, time.perf_counter())
     stats.note(None, "/nowhere", 404, time.perf_counter())
@@ -140,7 +140,7 @@ def test_the_first_request_of_a_minute_belongs_to_it(wall):
     assert (busy.requests, busy.acquires) == (1, 1)
 
 
-def test_a_clock_set_back_makes_no_time_run_backwards(wall):
+def test_minutes_stay_in_order_when_the_clock_is_set_back(wall):
     stats = Stats()
     for seconds in (60, -3_600, 60):
         wall.advance(60)

@@ -140,7 +140,7 @@ def test_the_bounds_of_a_heartbeat(account, field, good, bad):
 
 
 @pytest.mark.parametrize("verb", HOLDERS)
-def test_the_last_word_of_a_holder_may_leave_as_much_as_a_heartbeat_and_no_more(account, verb):
+def test_the_last_verb_of_a_holder_has_the_bounds_of_a_heartbeat(account, verb):
     mine = held(account)
     with nothing_changes(account):
         for field, (_, bad) in LEFT.items():

@@ -43,7 +43,7 @@ def test_the_operator_of_the_server_may_read_the_admin_pages(server, root, page)
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_nobody_else_may_look(server, alice, page):
+def test_other_callers_are_refused_on_the_admin_pages(server, alice, page):
     refused(alice.get(page), 403, "forbidden")
     owner = register(server.anyone)
     refused(bearer(server.port, owner.token).get(page), 403, "forbidden")
@@ -52,7 +52,7 @@ def test_nobody_else_may_look(server, alice, page):
         refused(bearer(server.port, token).get(page), 401, "authentication_failed")
 
 
-def test_an_admin_key_of_its_own_header_keeps_the_bearer_form_from_being_tried(server):
+def test_a_wrong_admin_header_is_refused_even_with_the_admin_key_as_bearer(server):
     asking = bearer(server.port, f"admin:{ADMIN_KEY}")
     for header in ("X_Admin_Key", "X_OctoStore_Admin_Key"):
         refused(asking.with_headers(**{header: "wrong"}).get("/metrics"), 401, "authentication_failed")
@@ -75,7 +75,7 @@ def test_without_an_admin_key_the_pages_still_answer_to_an_administrator():
         server.close()
 
 
-def test_the_pages_are_not_kept_by_anybody_on_the_way(server, root):
+def test_the_admin_pages_must_not_be_cached(server, root):
     for page in PAGES:
         assert root.get(page).header("Cache-Control") == "no-store"
 
@@ -200,7 +200,7 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("accept", ACCEPTED)
-def test_a_caller_that_likes_text_better_gets_it(quiet, accept):
+def test_the_accept_header_selects_json_or_text(quiet, accept):
     asking = quiet.admin.with_headers(Accept=accept) if accept else quiet.admin
     answer = asking.get("/metrics")
     assert answer.header("Content-Type") == ACCEPTED[accept]
@@ -219,7 +219,7 @@ def scraped(server):
     return scrape(server.admin.get("/metrics/prometheus").raw, openmetrics=False)
 
 
-def test_a_scraper_finds_what_happened(quiet):
+def test_requests_leases_and_tasks_are_counted_on_the_prometheus_page(quiet):
     alice, account = agent(quiet), register(quiet.anyone)
     before = scraped(quiet)
     claimed(alice.claim(fresh()))
@@ -317,7 +317,7 @@ def test_the_newest_minute_has_the_leases_that_are_live_now():
 # -- the page for people -----------------------------------------------------------------------------------------
 
 
-def test_the_page_for_people_is_static_and_says_so(server):
+def test_the_documentation_page_is_static_html_without_scripts(server):
     answer = server.anyone.get("/docs")
     assert answer.status == 200
     assert answer.header("Content-Type").startswith("text/html")

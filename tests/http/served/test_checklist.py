@@ -31,7 +31,7 @@ pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
 LEASE_SECONDS = commands.LEASE // SECOND
 
 
-def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(tmp_path):
+def test_the_embedded_engine_claims_renews_releases_and_recovers_on_a_local_file(tmp_path):
     clock = DrivenClock()
     store = SqliteStore(tmp_path / "work.db", clock)
     store.open()
@@ -55,7 +55,7 @@ def test_f1_claim_heartbeat_release_and_recovery_are_a_library_on_a_local_file(t
         store.close()
 
 
-def test_f2_a_lane_has_one_task_in_flight_and_other_claims_answer_busy(account):
+def test_a_lane_with_a_task_in_flight_answers_busy_to_other_claims(account):
     life = begin(account, lane=True)
     mine = pending(account)
     pending(account)
@@ -64,7 +64,7 @@ def test_f2_a_lane_has_one_task_in_flight_and_other_claims_answer_busy(account):
     assert (busy["task"], busy["message"], busy["inFlight"]) == (None, "busy", mine["id"])
 
 
-def test_f3_what_has_expired_is_taken_over_by_one_and_the_generation_is_visible(library):
+def test_one_of_several_claimers_takes_over_an_expired_task(library):
     library.call(commands.begin("s1"))
     library.call(commands.create("t1"))
     first = library.call(commands.take_this("t1", seed="a")).taken[0].task
@@ -78,7 +78,7 @@ def test_f3_what_has_expired_is_taken_over_by_one_and_the_generation_is_visible(
     assert (again.session.generation, again.resumed) == (2, True)
 
 
-def test_f4_a_restarted_session_gets_its_task_back(account):
+def test_a_resumed_session_gets_its_task_back(account):
     life = begin(account, lane=True)
     mine = claimed(account.do("claim", pending(account)["id"], session_id=life["session_id"]))
     (task,) = resume(account, life)["tasks"]
@@ -86,7 +86,7 @@ def test_f4_a_restarted_session_gets_its_task_back(account):
     done(account.do("complete", task["id"], lease_id=task["leaseId"]))
 
 
-def test_f5_one_heartbeat_extends_lock_task_and_session_and_a_wrong_token_extends_nothing(account):
+def test_a_session_heartbeat_extends_job_task_and_session_and_a_wrong_lease_id_nothing(account):
     life = begin(account)
     bound = {"session_id": life["session_id"]}
     task = claimed(account.do("claim", pending(account)["id"], **bound))
@@ -99,7 +99,7 @@ def test_f5_one_heartbeat_extends_lock_task_and_session_and_a_wrong_token_extend
     assert done(account.read_task(task["id"]))["leaseExpiresAt"] > task["leaseExpiresAt"]
 
 
-def test_f6_release_is_idempotent_keeps_outcome_and_code_and_frees_the_lane(account):
+def test_a_failure_is_idempotent_keeps_reason_and_code_and_frees_the_lane(account):
     life = begin(account, lane=True)
     mine = claimed(account.do("claim", pending(account)["id"], session_id=life["session_id"]))
     outcome = {"lease_id": mine["leaseId"], "reason": "no route", "error_code": "ETIMEDOUT"}
@@ -110,7 +110,7 @@ def test_f6_release_is_idempotent_keeps_outcome_and_code_and_frees_the_lane(acco
     assert claimed(account.claim(session_id=life["session_id"]))["id"] == mine["id"]
 
 
-def test_f7_only_who_was_not_heard_of_is_stale_and_only_its_work_comes_back(library):
+def test_only_the_session_that_did_not_renew_expires_and_only_its_task_is_pending_again(library):
     for name in ("s1", "s2"):
         library.call(commands.begin(name))
         library.call(commands.create(f"t-{name}"))
@@ -125,7 +125,7 @@ def test_f7_only_who_was_not_heard_of_is_stale_and_only_its_work_comes_back(libr
     assert library.kinds("session:s2") == ["session.opened", "session.renewed"]
 
 
-def test_f8_every_step_is_in_a_log_without_gaps_with_its_actor_once_per_key(account):
+def test_every_change_is_logged_once_with_its_actor_and_without_gaps(account):
     mine = held(account)
     caller = account.with_headers(Idempotency_Key="once")
     for _ in range(3):
@@ -140,7 +140,7 @@ def test_f8_every_step_is_in_a_log_without_gaps_with_its_actor_once_per_key(acco
     assert [event["seq"] for event in events(account)] == [1, 2, 3, 4, 5]
 
 
-def test_f9_a_checkpoint_is_never_ahead_of_the_log(account):
+def test_a_checkpoint_that_can_be_read_is_already_in_the_log(account):
     mine = held(account)
 
     def work():
@@ -159,7 +159,7 @@ def test_f9_a_checkpoint_is_never_ahead_of_the_log(account):
         working.result(5)
 
 
-def test_f10_a_restarted_session_reads_where_it_was(account):
+def test_a_resumed_session_reads_the_context_that_was_written(account):
     told = {"turn": 12, "last_action": "a", "next_action": "b", "context_hash": "c", "memory_ref": "d"}
     life = begin(account)
     done(write(account, life, **told))
@@ -167,13 +167,13 @@ def test_f10_a_restarted_session_reads_where_it_was(account):
     assert {name: again[name] for name in told} == told
 
 
-def test_f11_a_dedupe_key_answers_the_live_task(account):
+def test_a_second_create_with_a_unique_key_returns_the_live_task(account):
     first = created(account.create(uniqueKey="daily"))
     again = done(account.create(uniqueKey="daily"))
     assert (again["id"], again["deduplicated"]) == (first["id"], True)
 
 
-def test_f12_retries_back_off_and_are_not_early_and_dead_letters_can_be_resolved_and_replayed(library, account):
+def test_retries_wait_for_their_backoff_and_dead_letters_can_be_resolved_and_requeued(library, account):
     policy = '{"kind":"exponential","base_seconds":10,"jitter":0.5}'
     library.call(commands.create("t1", max_attempts=2, backoff=policy))
     library.call(commands.take("work"))
@@ -189,7 +189,7 @@ def test_f12_retries_back_off_and_are_not_early_and_dead_letters_can_be_resolved
     assert done(account.do("requeue", letter["id"], reset_attempts=False))["attemptCount"] == 1
 
 
-def test_f13_what_should_be_rare_is_counted_and_too_much_of_it_is_said_once(tmp_path):
+def test_conflicts_lapses_and_dead_letters_are_counted_and_an_alert_is_logged_once(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/x.db", ALERT_CONFLICTS="2", ALERT_LAPSES="5", ALERT_DEAD_LETTERS="1").start()
     try:
         account = register(server.anyone)
@@ -210,13 +210,13 @@ def test_f13_what_should_be_rare_is_counted_and_too_much_of_it_is_said_once(tmp_
         server.close()
 
 
-def test_f14_sqlite_and_postgresql_tell_the_same_story(sqlite_server, postgres_server):
+def test_sqlite_and_postgresql_give_the_same_answers_and_events(sqlite_server, postgres_server):
     told = [story(register(server.anyone)) for server in (sqlite_server, postgres_server)]
     assert len(told[0]) > 30
     assert told[0] == told[1]
 
 
-def test_f15_who_made_it_who_reviewed_it_and_where_it_came_from_stay_with_the_work(account):
+def test_creator_reviewer_and_source_are_kept_with_the_task_and_its_first_event(account):
     labels = {"createdBy": "alice", "reviewedBy": "bob", "source": "ticket 42"}
     mine = held(account, **labels)
     done(account.complete(mine["id"]))
@@ -226,7 +226,7 @@ def test_f15_who_made_it_who_reviewed_it_and_where_it_came_from_stay_with_the_wo
     assert (first["created_by"], first["reviewed_by"], first["source"]) == ("alice", "bob", "ticket 42")
 
 
-def test_the_acceptance_story_of_the_brief(library):
+def test_claim_renew_complete_takeover_and_resume_in_one_scenario(library):
     """Claim, heartbeat, finish; two claims, one winner; takeover; the late one is refused; nothing is told twice."""
     library.call(commands.begin("s1", lane=True))
     for name in ("t1", "t2"):

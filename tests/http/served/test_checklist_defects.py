@@ -21,7 +21,7 @@ pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
 LEASE_SECONDS = commands.LEASE // SECOND
 
 
-def test_defect_1_a_task_that_came_back_from_a_dead_worker_is_claimed_again(library):
+def test_a_task_whose_lease_expired_can_be_claimed_again(library):
     library.call(commands.create("t1"))
     for seed in ("a", "b"):
         library.call(commands.take("work", seed=seed))
@@ -30,7 +30,7 @@ def test_defect_1_a_task_that_came_back_from_a_dead_worker_is_claimed_again(libr
     assert library.call(commands.take("work", seed="c")).taken[0].task.attempt == 3
 
 
-def test_defect_2_every_outcome_and_every_lapse_is_logged_not_only_the_first(library):
+def test_every_failure_and_every_expiry_is_logged_not_only_the_first(library):
     library.call(commands.begin("s1"))
     library.call(commands.create("t1", max_attempts=10))
     for seed in ("a", "b"):
@@ -45,7 +45,7 @@ def test_defect_2_every_outcome_and_every_lapse_is_logged_not_only_the_first(lib
 
 
 @pytest.mark.parametrize("change", ["DELETE FROM events", "UPDATE events SET kind = 'nothing'"])
-def test_defect_3_the_log_cannot_be_changed_not_even_by_hand(account, server, change):
+def test_the_log_cannot_be_changed_by_sql(account, server, change):
     before = events(account)
     if server.store.startswith("sqlite"):
         with sqlite3.connect(sqlite_path(server.store)) as connection, pytest.raises(sqlite3.IntegrityError):
@@ -57,7 +57,7 @@ def test_defect_3_the_log_cannot_be_changed_not_even_by_hand(account, server, ch
     assert events(account) == before
 
 
-def test_defect_4_a_task_that_keeps_killing_its_worker_is_given_up(library):
+def test_a_task_whose_lease_expires_on_every_attempt_becomes_a_dead_letter(library):
     library.call(commands.create("t1", max_attempts=3))
     for attempt_number in range(3):
         library.call(commands.take("work", seed=f"s{attempt_number}"))
@@ -68,7 +68,7 @@ def test_defect_4_a_task_that_keeps_killing_its_worker_is_given_up(library):
 
 
 @pytest.mark.parametrize("verb", [commands.beat, commands.complete, commands.fail, commands.hand_back])
-def test_defect_5_a_late_holder_is_refused_although_nobody_has_claimed_it_since(library, verb):
+def test_a_holder_whose_lease_expired_is_refused_before_the_next_claim(library, verb):
     library.call(commands.create("t1"))
     library.call(commands.take("work"))
     library.clock.advance(LEASE_SECONDS)
@@ -76,7 +76,7 @@ def test_defect_5_a_late_holder_is_refused_although_nobody_has_claimed_it_since(
         library.call(verb("t1"))
 
 
-def test_defect_5_a_late_session_is_refused_as_well(library):
+def test_a_heartbeat_of_an_expired_session_is_refused(library):
     library.call(commands.begin("s1"))
     library.clock.advance(60)
     with pytest.raises(HoldfastError) as refusal:
@@ -84,7 +84,7 @@ def test_defect_5_a_late_session_is_refused_as_well(library):
     assert refusal.value.code == "session_expired"
 
 
-def test_defect_6_a_claim_always_has_a_lease_and_honours_the_due_time(library):
+def test_a_scheduled_task_is_claimed_when_it_is_due_and_gets_a_lease(library):
     library.call(commands.create("t1", scheduled_at=library.clock.now + 5 * SECOND))
     assert not isinstance(library.call(commands.take("work")), Claimed)
     library.later(5)
@@ -92,7 +92,7 @@ def test_defect_6_a_claim_always_has_a_lease_and_honours_the_due_time(library):
     assert taken.expires_at == library.clock.now + commands.LEASE
 
 
-def test_defect_7_there_is_one_word_for_waiting_and_one_for_dead(account):
+def test_there_is_one_status_for_pending_and_one_for_dead_letters(account):
     ways = [held(account), held(account), held(account)]
     waiting = {
         done(account.do(verb, task["id"]))["status"] for verb, task in zip(("fail", "release"), ways, strict=False)
@@ -104,7 +104,7 @@ def test_defect_7_there_is_one_word_for_waiting_and_one_for_dead(account):
     }  # fmt: skip
 
 
-def test_defect_8_a_recovery_that_fails_is_counted(tmp_path, monkeypatch):
+def test_a_failed_recovery_is_counted(tmp_path, monkeypatch):
     store = make_store("sqlite", tmp_path, str)
     engine = Engine(store)
     engine.start()
@@ -122,7 +122,7 @@ def broken(*_):
     raise StoreUnavailable("the store is away")
 
 
-def test_defect_10_three_attempts_are_three(library):
+def test_a_task_with_three_attempts_is_dead_after_the_third_failure(library):
     library.call(commands.create("t1", max_attempts=3))
     states = []
     for number in range(3):

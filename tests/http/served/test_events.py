@@ -85,7 +85,7 @@ def two(account):
         ("request_id=req_nobody", []),
     ],
 )  # fmt: skip
-def test_a_reader_may_choose(account, two, query, expected):
+def test_events_are_filtered_by_subject_kind_and_request_id(account, two, query, expected):
     assert kinds(page(account, query)["events"]) == expected
 
 
@@ -120,7 +120,7 @@ def test_pages_lead_on_until_the_end(account, two, limit):
     assert page(account, f"after={after}")["events"] == []
 
 
-def test_the_cursor_moves_on_past_what_was_not_wanted(account, two):
+def test_the_cursor_advances_past_events_that_do_not_match(account, two):
     told = page(account, "kind=session.*")
     assert told["nextCursor"] == 7
     assert page(account, f"after={told['nextCursor']}&kind=session.*")["events"] == []
@@ -173,7 +173,7 @@ def test_a_reader_waits_for_what_it_wants(account):
         assert kinds(done(reader.result(5)[0])["events"]) == ["task.completed"]
 
 
-def test_a_reader_whose_patience_ends_sees_nothing_new(account):
+def test_a_read_that_waited_in_vain_returns_no_events(account):
     last = page(account, "limit=1000")["nextCursor"]
     before = time.monotonic()
     told = page(account, f"after={last}&wait_seconds=0.4")
@@ -181,7 +181,7 @@ def test_a_reader_whose_patience_ends_sees_nothing_new(account):
     assert 0.4 <= time.monotonic() - before < 3
 
 
-def test_what_happens_in_another_account_wakes_nobody(account, stranger):
+def test_events_of_another_account_do_not_end_a_wait(account, stranger):
     last = page(account, "limit=1000")["nextCursor"]
     with Callers() as callers:
         reader = callers.send(account.get, f"/v1/events?after={last}&wait_seconds=0.5")
@@ -257,7 +257,7 @@ def assert_followed(writers, reader):
         ("request_id", ["x" * 1024], ["x" * 1025]),
     ],
 )
-def test_the_bounds_of_a_look(account, field, good, bad):
+def test_the_bounds_of_query_parameters(account, field, good, bad):
     for value in good:
         page(account, f"{field}={value}")
     for value in bad:

@@ -68,7 +68,7 @@ def test_a_cursor_that_was_never_given_is_refused(account, cursor):
     refused(account.get(f"/v1/account/export?cursor={cursor}"), 400, "invalid_request")
 
 
-def test_a_deleted_account_leaves_nothing_and_its_neighbour_notices_nothing(account, stranger, root):
+def test_deleting_an_account_removes_its_data_and_affects_no_other(account, stranger, root):
     busy(account)
     busy(stranger)
     before = exported(stranger)

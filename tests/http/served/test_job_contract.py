@@ -78,7 +78,7 @@ def test_a_session_that_is_not_there_leads_to_a_new_one(alice, job):
         ("/nonsense", {}, 404),
     ],
 )
-def test_a_wrong_request_says_what_to_mend_and_is_not_worth_repeating(alice, job, path, body, status):
+def test_an_invalid_request_advises_to_fix_it_and_is_not_retryable(alice, job, path, body, status):
     answer = alice.post(job_path(job, path), body)
     assert answer.status == status, str(answer)
     contract = problem(answer, status, answer.json["error"])["agent_contract"]

@@ -21,7 +21,7 @@ def is_waiting(caller, job, count):
     eventually(lambda: waiting(caller, job), lambda seen: seen == count, within=5, every=0.005)
 
 
-def test_the_line_is_served_in_the_order_of_coming(alice, job):
+def test_waiters_are_served_in_order_of_arrival(alice, job):
     lease = claimed(alice.claim(job, "holder"))
     with Callers() as callers:
         line = []
@@ -64,7 +64,7 @@ def test_a_waiter_on_another_server_has_the_job_within_100_ms(postgres_server, s
     promptly(lambda: [after_release(here, there) for _ in range(ROUNDS)], PROMPT_SECONDS)
 
 
-def test_a_line_on_another_server_is_served_in_order_too(postgres_server, second_postgres_server, job):
+def test_waiters_on_another_server_are_served_in_order_too(postgres_server, second_postgres_server, job):
     here, there = agent(postgres_server), agent(second_postgres_server)
     lease = claimed(here.claim(job, "holder"))
     with Callers() as callers:
@@ -79,7 +79,7 @@ def test_a_line_on_another_server_is_served_in_order_too(postgres_server, second
             assert lease["owner"] == f"waiter-{place}"
 
 
-def test_lines_on_two_servers_share_one_job_and_nobody_is_forgotten(postgres_server, second_postgres_server, job):
+def test_waiters_on_two_servers_share_one_job_and_all_are_served(postgres_server, second_postgres_server, job):
     here, there = agent(postgres_server), agent(second_postgres_server)
     lease = claimed(here.claim(job, "holder"))
 
@@ -139,7 +139,7 @@ def test_a_waiting_claim_with_a_key_keeps_its_grant_for_the_retry(server, alice,
     assert leases[0]["lease_id"] == leases[1]["lease_id"]
 
 
-def test_a_forced_release_and_the_end_of_a_session_serve_the_line_as_well(alice, root, job):
+def test_a_forced_release_and_the_end_of_a_session_serve_the_next_waiter(alice, root, job):
     session = alice.open_session().json["session_id"]
     with Callers() as callers:
         first = claimed(alice.claim(job, "first"))
@@ -155,7 +155,7 @@ def test_a_forced_release_and_the_end_of_a_session_serve_the_line_as_well(alice,
     lost(alice.heartbeat(job, lease["lease_id"]))
 
 
-def test_a_lock_that_is_released_serves_the_line_of_a_job(alice, bob, job):
+def test_a_released_lock_serves_the_waiters_of_the_job(alice, bob, job):
     lock = alice.acquire(job).json
     with Callers() as callers:
         waiter = callers.send(bob.claim, job, "bob", wait_seconds=10)
@@ -164,7 +164,7 @@ def test_a_lock_that_is_released_serves_the_line_of_a_job(alice, bob, job):
         claimed(waiter.result(5)[0])
 
 
-def test_a_resting_lock_serves_the_line_once_it_has_rested(alice, job):
+def test_a_waiter_gets_the_job_after_the_lock_delay(alice, job):
     lock = alice.acquire(job, lock_delay_seconds=1).json
     alice.release(job, lock["lease_id"])
     before = time.monotonic()

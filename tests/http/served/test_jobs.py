@@ -177,7 +177,7 @@ def test_looking_shows_the_owner_and_never_the_proof(alice, bob, job):
     assert answer.header("Cache-Control") == "no-store"
 
 
-def test_looking_at_a_free_job_tells_how_the_last_ownership_ended(alice, job):
+def test_reading_a_free_job_shows_how_the_last_lease_ended(alice, job):
     lease = claimed(alice.claim(job, "me"))
     ok(alice.release_job(job, lease["lease_id"], note="done", checkpoint={"at": 1}))
     previous = alice.owner_of(job)["previous"]
@@ -224,7 +224,7 @@ def test_a_lease_that_ran_out_is_lost_although_nobody_took_the_job(alice, job, v
 
 
 @pytest.mark.parametrize("verb", ["heartbeat", "release"])
-def test_a_lease_id_that_never_was_opens_nothing(alice, bob, job, verb):
+def test_an_unknown_lease_id_is_refused(alice, bob, job, verb):
     mine = claimed(alice.claim(job, "me"))
     assert lost(bob.post(job_path(job, f"/{verb}"), {"lease_id": ABSENT_LEASE}))["held_by"] == "me"
     lost(bob.post(job_path(fresh(), f"/{verb}"), {"lease_id": mine["lease_id"]}))
@@ -256,7 +256,7 @@ def test_only_a_key_with_the_admin_scope_may_take_a_job_away(alice, job):
     ok(alice.heartbeat(job, lease["lease_id"]))
 
 
-def test_there_is_nothing_to_take_from_nobody(root, job):
+def test_a_forced_release_of_a_free_job_is_refused(root, job):
     body = problem(root.force_release(job), 409, "not_held")
     assert body["agent_contract"]["next_actions"][0]["action"] == "get_job_owner"
 
@@ -285,7 +285,7 @@ def test_a_job_call_sees_an_acquired_lock_as_held_also_under_the_same_key(alice,
     claimed(bob.claim(job))
 
 
-def test_a_resting_lock_is_held_until_it_has_rested(alice, job):
+def test_a_lock_in_its_delay_is_answered_as_held_until_the_delay_ends(alice, job):
     lock = acquired(alice.acquire(job, lock_delay_seconds=1))
     alice.release(job, lock["lease_id"])
     assert held(alice.claim(job))["owner"] is None

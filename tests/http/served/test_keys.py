@@ -109,13 +109,13 @@ def test_keys_are_listed_and_read_without_their_secrets(account):
          {"/name", "/scopes", "/prefix", "/expiresInSeconds"}),
     ],
 )  # fmt: skip
-def test_a_key_that_makes_no_sense_is_refused_with_every_place_named(account, fields, wrong):
+def test_an_invalid_key_request_is_refused_with_a_pointer_to_every_wrong_field(account, fields, wrong):
     assert pointers(problem(account.post("/v1/keys", fields), 400, "invalid_request")) == wrong
     assert len(done(account.get("/v1/keys"))["keys"]) == 1
 
 
 @pytest.mark.parametrize("name", ["x" * 128, "ключ 🔑"])
-def test_bounds_are_within(account, name):
+def test_values_at_the_bounds_are_accepted(account, name):
     made = make(account, *SCOPES, name=name, prefix="x" * 256, expiresInSeconds=315_360_000)[1]
     assert (made["name"], made["prefix"], made["scopes"]) == (name, "x" * 256, [*SCOPES])
 
@@ -130,7 +130,7 @@ def test_a_key_that_is_not_there_is_not_found(account, key_id):
         problem(answer, 404, "not_found")
 
 
-def test_a_key_for_tests_says_so(account):
+def test_a_test_key_has_its_own_prefix(account):
     caller, made = make(account, "tasks", test=True)
     assert caller.token.startswith("hf_test_")
     assert made["shown"].startswith("hf_test_")
@@ -140,7 +140,7 @@ def test_a_key_for_tests_says_so(account):
 # -- how far a key reaches ---------------------------------------------------------------------------------------
 
 
-def test_nobody_makes_a_key_that_reaches_further_than_their_own(account):
+def test_a_key_cannot_create_a_key_with_more_permissions_than_its_own(account):
     limited, _ = make(account, "admin", prefix="ci/", expiresInSeconds=600)
     for beyond in ({}, {"prefix": "ci/"}, {"expiresInSeconds": 60}, {"prefix": "c", "expiresInSeconds": 60}):
         problem(limited.post("/v1/keys", {"name": "x", "scopes": ["jobs"], **beyond}), 403, "forbidden")
@@ -151,7 +151,7 @@ def test_nobody_makes_a_key_that_reaches_further_than_their_own(account):
     assert works(within)
 
 
-def test_nobody_is_given_another_s_key_that_reaches_further_than_their_own(account):
+def test_a_key_cannot_rotate_a_key_with_more_permissions_than_its_own(account):
     limited, _ = make(account, "admin", prefix="ci/")
     first = next(key for key in done(account.get("/v1/keys"))["keys"] if key["name"] == "first")
     problem(rotate(limited, first["keyId"]), 403, "forbidden")
@@ -189,7 +189,7 @@ def test_a_prefix_holds_for_locks(account):
     assert ([lock["name"] for lock in listed["locks"]], listed["prefix"]) == ([inside], "ci-")
 
 
-def test_a_key_ends_when_it_was_said_to(account):
+def test_a_key_is_refused_after_its_expiry(account):
     caller, made = make(account, "jobs", expiresInSeconds=1)
     assert works(caller)
     assert instant(made["expiresAt"]) - instant(made["createdAt"]) == pytest.approx(1)
@@ -220,7 +220,7 @@ def test_revoking_a_key_ends_its_requests_that_wait(account):
 # -- rotation ----------------------------------------------------------------------------------------------------
 
 
-def test_a_rotated_key_is_another_for_the_same_one(account):
+def test_rotation_changes_the_secret_and_keeps_everything_else(account):
     caller, made = make(account, "tasks", prefix="ci/", expiresInSeconds=600)
     answer = rotate(caller)
     again = done(answer)
@@ -299,7 +299,7 @@ def test_a_revoked_key_is_over_at_once_with_the_one_before_it(account):
     ]  # fmt: skip
 
 
-def test_the_last_key_that_can_administer_cannot_go(account):
+def test_the_last_admin_key_cannot_be_revoked(account):
     first = done(account.get("/v1/keys"))["keys"][0]["keyId"]
     make(account, "admin", expiresInSeconds=600)
     problem(account.delete(f"/v1/keys/{first}"), 409, "last_admin_key")
@@ -321,7 +321,7 @@ def test_a_revoked_key_is_over_on_another_server_within_its_cache(postgres_serve
 # -- keys of the settings ----------------------------------------------------------------------------------------
 
 
-def test_keys_of_the_settings_are_changed_there(server):
+def test_configured_keys_cannot_be_rotated_or_revoked(server):
     root, admin = root_of(server), server.admin
     listed = {key["name"]: key for key in done(root.get("/v1/keys"))["keys"]}
     assert (listed["root"]["source"], listed["alice-1"]["source"]) == ("root", "static")
@@ -339,7 +339,7 @@ def test_keys_of_one_account_are_not_listed_in_another(server, account):
     assert "first" not in {key["name"] for key in done(root_of(server).get("/v1/keys"))["keys"]}
 
 
-def test_when_a_key_was_last_used_is_known_after_a_while(tmp_path):
+def test_the_time_of_last_use_is_stored_when_the_server_stops(tmp_path):
     """A server tells once a minute, and when it ends."""
     server = Server(f"sqlite:///{tmp_path}/x.db", ROOT_KEY=ROOT_KEY).start()
     try:
@@ -390,7 +390,7 @@ async def knock(app, token):
     return sent[0]["status"]
 
 
-def test_a_mistyped_key_is_refused_without_a_look(tmp_path):
+def test_a_key_with_a_wrong_checksum_or_length_is_refused_without_reading_the_store(tmp_path):
     store = CountingStore(tmp_path / "x.db")
     store.open()
     engine = Engine(store)

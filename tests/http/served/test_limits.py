@@ -116,7 +116,7 @@ def test_a_request_that_is_wrong_is_counted(account):
     assert left(account.read_task("tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV")) == ("read", 39)
 
 
-def test_a_repetition_is_not(account):
+def test_a_repeated_request_is_not_counted(account):
     def once():
         return account.with_headers(Idempotency_Key="k").send_json("POST", "/v1/tasks", {"type": "work", "payload": {}})
 
@@ -125,14 +125,14 @@ def test_a_repetition_is_not(account):
         assert left(once()) == ("create", 4)
 
 
-def test_looking_for_work_in_vain_is_a_look(account):
+def test_a_claim_without_a_task_counts_as_a_read(account):
     for more in range(39, 34, -1):
         assert left(account.claim()) == ("read", more)
     pending(account)
     assert left(account.claim()) == ("claim", 2)
 
 
-def test_waiting_for_work_in_vain_is_one_look(account):
+def test_a_claim_that_waits_without_a_task_counts_as_one_read(account):
     assert left(account.claim(wait_seconds=0.2)) == ("read", 39)
 
 
@@ -212,7 +212,7 @@ def test_ten_accounts_an_hour_for_one_address(rated):
     assert other.post("/v1/keys/register").status == 201
 
 
-def test_a_server_of_ones_own_registers_as_often_as_one_likes(server):
+def test_a_server_without_plans_does_not_limit_registration(server):
     for _ in range(12):
         answer = server.anyone.post("/v1/keys/register")
         assert (answer.status, answer.header("RateLimit")) == (201, None)

@@ -77,7 +77,7 @@ def test_settling_an_account_tells_the_same(account):
     assert standing(account)["requireLeaseId"] is True
 
 
-def test_a_server_of_ones_own_has_no_limits(server):
+def test_a_server_without_plans_has_no_limits(server):
     account = newcomer(server)
     told = standing(account)
     assert told["plan"]["planId"] == "self-hosted"

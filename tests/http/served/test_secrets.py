@@ -215,7 +215,7 @@ def hashes(secrets):
     return {hashlib.sha256(secret.encode()).hexdigest() for secret in secrets}
 
 
-def test_the_day_was_busy(day):
+def test_the_recording_has_enough_secrets_and_every_status(day):
     assert len(day.keys) >= 14
     assert len(day.proofs) >= 8
     statuses = [answer.status for _, _, answer in day.book]
@@ -234,20 +234,20 @@ def test_a_key_is_shown_once(day):
     assert configured == []
 
 
-def test_no_look_and_no_refusal_tells_a_secret(day):
+def test_no_read_and_no_refusal_contains_a_secret(day):
     for method, path, answer in day.book:
         if method == "GET" or answer.status >= 400:
             told = answer.raw.decode() + str(answer.headers)
             assert not [secret for secret in day.keys | day.proofs if secret in told], (method, path, str(answer))
 
 
-def test_no_answer_tells_what_is_kept_instead_of_a_secret(day):
+def test_no_answer_contains_the_hash_of_a_secret(day):
     kept = hashes(day.keys | day.proofs)
     for method, path, answer in day.book:
         assert not [digest for digest in kept if digest in answer.raw.decode()], (method, path)
 
 
-def test_what_a_stranger_sent_is_not_repeated(day):
+def test_an_invalid_key_is_not_repeated_in_any_answer(day):
     for _, path, answer in day.book:
         assert b"canary-of-a-stranger" not in answer.raw, path
 
@@ -267,7 +267,7 @@ def test_the_server_s_own_log_tells_no_secret(day):
     assert "canary-of-a-stranger" not in day.log
 
 
-def test_nothing_is_kept_in_clear(day):
+def test_secrets_are_stored_only_as_hashes(day):
     kept = everything(day.url)
     digests = hashes(day.keys)
     assert [digest for digest in digests if digest.encode() in kept]

@@ -105,7 +105,7 @@ def test_a_certificate_that_cannot_be_used_is_named_before_anything_starts(files
     assert refusal.value.problems == [line.format(**files)]
 
 
-def test_the_program_says_it_in_one_line(files):
+def test_an_unusable_certificate_ends_the_program_with_one_line_and_status_2(files):
     ended = run("--store", "memory:", "--tls-cert", files["cert"], "--tls-key", files["other"])
     assert ended.lines == [
         f"holdfast: --tls-key: {files['other']} is not the key of the certificate in {files['cert']}"
@@ -117,7 +117,7 @@ def test_the_program_says_it_in_one_line(files):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
-def test_without_any_key_it_does_not_start_where_others_can_reach_it(host):
+def test_a_server_without_a_key_does_not_start_on_a_public_address(host):
     port = free_port()
     ended = run("--store", "memory:", "--host", host, "--port", str(port))
     reason = f"{host} is open to other machines and has no key"
@@ -127,7 +127,7 @@ def test_without_any_key_it_does_not_start_where_others_can_reach_it(host):
 
 
 @pytest.mark.parametrize("given", [{"ROOT_KEY": KEY}, {"STATIC_TOKENS": f"bob:{KEY}"}, {"ADMIN_KEY": KEY}])
-def test_with_one_it_starts(start, given):
+def test_a_server_with_a_configured_key_starts_on_a_public_address(start, given):
     assert start("--host", "0.0.0.0", **given).ask("/health").status == 200
 
 
@@ -141,7 +141,7 @@ def test_a_key_in_the_store_is_enough_but_not_one_that_was_taken_off_the_list(st
     assert start("--host", "0.0.0.0", store=store).ask("/health").status == 200
 
 
-def test_a_key_sent_in_plain_words_to_an_outer_address_is_refused(start):
+def test_a_key_over_plain_http_to_a_public_address_is_refused(start):
     address = outer_address()
     server = start("--host", "0.0.0.0", ROOT_KEY=KEY)
     assert server.ask("/locks", Authorization=BEARER).status == 200, "on this machine's own address it is fine"
@@ -152,13 +152,13 @@ def test_a_key_sent_in_plain_words_to_an_outer_address_is_refused(start):
     assert server.ask("/health").status == 200
 
 
-def test_unless_that_is_allowed_on_purpose(start):
+def test_allow_insecure_http_accepts_keys_over_plain_http(start):
     address = outer_address()
     server = start("--host", address, "--allow-insecure-http", address=address, ROOT_KEY=KEY)
     assert server.ask("/locks", Authorization=BEARER).status == 200
 
 
-def test_or_a_trusted_proxy_says_that_it_came_encrypted(start):
+def test_a_trusted_proxy_with_x_forwarded_proto_https_may_send_keys(start):
     address = outer_address()
     flags = ("--host", address, "--trusted-proxies", f"192.0.2.200, {address}/32")
     server = start(*flags, address=address, ROOT_KEY=KEY)

@@ -52,7 +52,7 @@ def test_of_two_writes_from_one_version_one_wins(account):
     assert statuses == [200] + [409] * 5
 
 
-def test_writing_shows_that_the_session_lives(account):
+def test_writing_the_context_renews_the_session(account):
     life = begin(account)
     assert done(write(account, life, turn=1))["expires_at"] > life["expires_at"]
 

@@ -260,7 +260,7 @@ def test_an_ended_session_can_be_read_and_its_name_be_opened_again(account):
     done(beat(account, again))
 
 
-def test_who_knows_the_secret_of_an_ended_session_keeps_it(account):
+def test_resuming_an_ended_session_keeps_its_secret(account):
     life = begin(account)
     done(close(account, life))
     assert "secret" not in resume(account, life)
@@ -271,7 +271,7 @@ def test_a_session_can_be_ended_without_its_lease_id_by_its_owner(account):
     assert done(account.delete(path(life)))["status"] == "ended"
 
 
-def test_a_session_that_is_not_heard_of_gives_everything_back(faded):
+def test_an_expired_session_releases_all_it_held(faded):
     account, life = faded.account, faded.life
     seen = done(account.get(path(life)))
     assert (seen["status"], seen["tasks"], seen["jobs"], seen["turn"]) == ("expired", [], [], 3)
@@ -284,7 +284,7 @@ def test_a_session_that_is_not_heard_of_gives_everything_back(faded):
     refused(late, 409, "lease_expired")
 
 
-def test_a_session_that_ran_out_did_so_on_time_and_with_all_its_events(faded):
+def test_a_session_expires_within_a_second_with_all_its_events_at_once(faded):
     told = events(faded.account, "kind=session.expired")
     assert [event["subject"] for event in told] == [f"session:{faded.life['session_id']}"]
     late = instant(told[0]["at"]) - instant(faded.life["expires_at"])

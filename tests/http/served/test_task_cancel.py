@@ -40,7 +40,7 @@ LAPSED = {"request": "asked to stop", "force": "ended by force"}
 
 @pytest.mark.parametrize("with_proof", [True, False])
 @pytest.mark.parametrize(("verb", "mode"), [cell for cell in TABLE if cell[0] != "lapse"])
-def test_what_follows_a_cancel_of_a_held_task(account, verb, mode, with_proof):
+def test_every_verb_after_a_cancel_of_a_held_task_in_every_mode(account, verb, mode, with_proof):
     status, state = TABLE[verb, mode]
     mine = held(account)
     done(account.do("cancel", mine["id"], mode=mode))
@@ -80,7 +80,7 @@ def test_the_next_heartbeat_asks_the_holder_to_stop(account):
         assert best == ["stop_work"]
 
 
-def test_a_request_does_not_shorten_the_lease_and_is_forgotten_with_it(account):
+def test_a_cancel_request_does_not_shorten_the_lease_and_ends_with_it(account):
     mine = held(account)
     assert done(account.do("cancel", mine["id"], mode="request"))["leaseExpiresAt"] == mine["leaseExpiresAt"]
     ended = done(account.do("complete", mine["id"]))
@@ -144,7 +144,7 @@ def test_a_task_that_failed_waits_again_and_is_cancelled_at_once(account, mode):
     assert done(account.do("cancel", mine["id"], mode=mode))["status"] == "cancelled"
 
 
-def test_a_request_is_about_this_holder_only(account):
+def test_a_cancel_request_does_not_apply_to_the_next_holder(account):
     mine = held(account)
     done(account.do("release", mine["id"]))
     assert claimed(account.do("claim", mine["id"]))["cancelRequested"] is False

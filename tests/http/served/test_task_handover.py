@@ -32,7 +32,7 @@ def test_the_next_attempt_gets_what_the_last_one_left_while_it_worked(account, v
 
 
 @pytest.mark.parametrize("verb", LEAVING)
-def test_what_is_left_with_the_last_word_counts_as_well(account, verb):
+def test_checkpoint_and_note_of_the_last_verb_reach_the_next_attempt(account, verb):
     mine = held(account)
     done(account.do("heartbeat", mine["id"], checkpoint="an older one", note="an older one"))
     done(account.do(verb, mine["id"], **LEFT, **LEAVING[verb]))
@@ -83,7 +83,7 @@ def test_an_attempt_that_left_something_replaces_all_of_it(account):
     assert (previous["checkpoint"], previous["note"], previous["contextFrom"]) == (None, "only a note", 2)
 
 
-def test_a_failure_has_words_for_people_and_a_code_for_programs(account):
+def test_a_failure_has_a_reason_and_an_error_code(account):
     mine = held(account)
     done(account.do("fail", mine["id"], reason="the disk is full", error_code="ENOSPC"))
     previous = again(account, mine)["previousAttempt"]

@@ -93,5 +93,5 @@ def test_an_attempt_that_ran_out_says_so(faded):
 
 
 @pytest.mark.parametrize("what", ["events", "attempts"])
-def test_a_task_that_never_was_has_no_history(account, what):
+def test_the_history_of_an_unknown_task_is_not_found(account, what):
     refused(account.get(f"/v1/tasks/{ABSENT}/{what}"), 404, "task_not_found")

@@ -36,7 +36,7 @@ def told(body):
 
 
 @pytest.mark.parametrize("route", TASK_ROUTES)
-def test_a_foreign_task_looks_like_one_that_is_not_there(account, stranger, route):
+def test_a_task_of_another_account_is_answered_like_an_absent_one(account, stranger, route):
     theirs = held(stranger)
     with nothing_changes(stranger):
         foreign = refused(TASK_ROUTES[route](account, theirs["id"]), 404, "task_not_found")
@@ -57,7 +57,7 @@ def test_an_item_about_a_foreign_task_is_refused_even_with_its_lease_id(account,
 
 
 @pytest.mark.parametrize("route", SESSION_ROUTES)
-def test_a_foreign_session_looks_like_one_that_is_not_there(account, stranger, route):
+def test_a_session_of_another_account_is_answered_like_an_absent_one(account, stranger, route):
     life = begin(stranger)
     proof = {"lease_id": life["lease_id"]}
     with nothing_changes(stranger):
@@ -72,14 +72,14 @@ def test_the_same_name_is_another_session_in_another_account(account, stranger):
     assert [life["turn"] for life in done(account.get("/v1/sessions"))["sessions"]] == [1]
 
 
-def test_a_foreign_secret_opens_nothing(account, stranger):
+def test_the_secret_of_a_session_of_another_account_is_refused(account, stranger):
     theirs = begin(stranger, "agent")
     begin(account, "agent")
     answer = account.post("/v1/sessions", {"name": "agent", "secret": theirs["secret"]})
     turned_away(answer, 409, "session_taken")
 
 
-def test_a_foreign_session_gives_no_life_to_a_job(account, stranger):
+def test_a_job_cannot_be_claimed_for_a_session_of_another_account(account, stranger):
     life = begin(stranger)
     bound = {"owner": "me", "session_id": life["session_id"]}
     problem(account.post(job_path(fresh(), "/claim"), bound), 404, "session_not_found")
@@ -92,7 +92,7 @@ def test_the_same_job_is_another_one_in_another_account(account, stranger):
     assert [shown["job_id"] for shown in done(stranger.get("/v1/jobs"))["jobs"]] == [job]
 
 
-def test_logs_counts_and_lists_are_ones_own(account, stranger):
+def test_logs_counts_and_lists_contain_only_the_account_s_own(account, stranger):
     pending(stranger, tag="theirs", uniqueKey="theirs")
     begin(stranger)
     assert [event["seq"] for event in events(account)] == [1, 2]
@@ -103,12 +103,12 @@ def test_logs_counts_and_lists_are_ones_own(account, stranger):
     assert events(account, f"request_id={events(stranger)[-1]['request_id']}") == []
 
 
-def test_unique_keys_are_ones_own(account, stranger):
+def test_unique_keys_of_two_accounts_are_separate(account, stranger):
     assert created(stranger.create(uniqueKey="k"))["id"] != created(account.create(uniqueKey="k"))["id"]
 
 
 @pytest.mark.parametrize("call", ["claim", "batch", "verb"])
-def test_idempotency_keys_are_ones_own(account, stranger, call):
+def test_idempotency_keys_of_two_accounts_are_separate(account, stranger, call):
     key = fresh()
 
     def send(caller):
@@ -126,7 +126,7 @@ def test_idempotency_keys_are_ones_own(account, stranger, call):
         assert answer.header("Idempotency-Replayed") is None
 
 
-def test_recovery_is_ones_own(account, stranger):
+def test_recovery_does_not_affect_another_account(account, stranger):
     begin(stranger)
     with nothing_changes(stranger):
         assert done(account.post("/v1/recover"))["recovered"] == 0

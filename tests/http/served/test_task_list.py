@@ -140,7 +140,7 @@ def test_the_last_page_is_known_to_be_the_last(account):
     assert walk(account, "limit=7") == [made[:7], made[7:]]
 
 
-def test_what_comes_while_somebody_reads_moves_nothing(account):
+def test_pages_are_stable_while_tasks_are_created_and_claimed(account):
     made = many(account, 30)
     seen, cursor = [], ""
     while cursor is not None:

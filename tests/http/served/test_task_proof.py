@@ -141,7 +141,7 @@ def test_the_servers_own_account_cannot_stop_requiring_lease_ids(server):
     assert [error["pointer"] for error in body["errors"]] == ["/requireLeaseId"]
 
 
-def test_what_an_account_requires_is_its_own_matter_and_can_be_taken_back(account, stranger):
+def test_requiring_lease_ids_affects_one_account_and_can_be_undone(account, stranger):
     done(settle(account, require_lease_id=True))
     done(stranger.do("complete", held(stranger)["id"]))
     mine = held(account)

@@ -54,7 +54,7 @@ def test_jitter_takes_up_to_its_part_of_the_delay_away(account):
     assert 500 <= min(delays) < max(delays) <= 1000.01
 
 
-def test_a_worker_that_knows_better_overrules_the_policy(account):
+def test_retry_after_seconds_overrides_the_backoff_policy(account):
     mine = held(account, backoff={"kind": "fixed", "base_seconds": 500})
     assert delay(done(account.fail(mine["id"], retry_after_seconds=7))) == about(7)
 

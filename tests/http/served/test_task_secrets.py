@@ -56,7 +56,7 @@ def looks(day):
     return paths + [f"/v1/tasks/{task['id']}{more}" for task in day.tasks for more in ("", "/events", "/attempts")]
 
 
-def test_no_look_shows_a_secret(day):
+def test_no_read_contains_a_secret(day):
     for address in looks(day):
         answer = day.account.get(address)
         assert answer.status == 200, address

@@ -63,7 +63,7 @@ def test_twenty_creates_at_once_make_one_task(account):
     assert len(events(account, "kind=task.created")) == 1
 
 
-def test_the_waiting_one_can_be_given_other_work(account):
+def test_replace_changes_the_fields_of_the_pending_task(account):
     first = created(make(account, payload={"n": 1}, tag="old"))
     other = {"payload": {"n": 2}, "priority": 7, "maxAttempts": 9, "leaseDurationSeconds": 60, "tag": "new"}
     again = found(make(account, onDuplicate="replace", **other))
@@ -76,7 +76,7 @@ def test_the_waiting_one_can_be_given_other_work(account):
     ]
 
 
-def test_replacing_may_put_it_off(account):
+def test_replace_can_change_the_schedule(account):
     first = created(make(account))
     later = in_seconds(3600)
     assert found(make(account, onDuplicate="replace", scheduledAt=later))["scheduledAt"] == later

@@ -77,7 +77,7 @@ def on(server, account):
 # -- claims ------------------------------------------------------------------------------------------------------
 
 
-def test_an_idle_worker_asks_twice_a_minute_at_most(account):
+def test_a_waiting_claim_is_not_answered_before_a_matching_task_is_created(account):
     with waiting(account, wait_seconds=60) as waiter:
         for _ in range(3):
             pending(account, type="other")

@@ -194,7 +194,7 @@ def test_an_account_reads_its_own_resources(victim, name):
 
 
 @pytest.mark.parametrize("name", SCOPED)
-def test_what_is_foreign_looks_like_what_is_absent_and_stays_as_it_is(server, victim, rows, name):
+def test_resources_of_another_account_are_answered_like_absent_ones_and_not_changed(server, victim, rows, name):
     REQUESTS[name](victim)
     absent = Absent(victim)
     before = rows(victim.account)
@@ -211,7 +211,7 @@ def test_what_is_foreign_looks_like_what_is_absent_and_stays_as_it_is(server, vi
 
 
 @pytest.mark.parametrize("name", SCOPED)
-def test_no_answer_to_a_stranger_tells_anything_of_an_account(household, stranger, rows, name):
+def test_no_answer_to_another_account_contains_an_id_or_secret_of_the_account(household, stranger, rows, name):
     """All that the account has is there; nothing of it is told that the stranger did not say first."""
     before = rows(household.account)
     answer = ask(name, stranger, household.things)
@@ -229,7 +229,7 @@ def test_no_answer_to_a_stranger_tells_anything_of_an_account(household, strange
 
 
 @pytest.mark.parametrize("path", OPERATORS.values())
-def test_what_the_operator_sees_no_account_sees(server, household, root, path):
+def test_pages_of_the_operator_are_refused_to_every_account(server, household, root, path):
     assert root.get(path).status == 200
     assert server.anyone.get(path).status == 401
     for caller in (household.account, *household.keys.values()):
@@ -263,7 +263,7 @@ def refused(answer, name, status, code):
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_without_a_key_nobody_gets_in(server, household, rows, name):
+def test_a_request_without_a_key_is_refused_and_changes_nothing(server, household, rows, name):
     before = rows(household.account)
     answer = ask(name, server.anyone, household.things)
     body = refused(answer, name, 401, MISSING[SCOPED[name].family])
@@ -275,7 +275,7 @@ def test_without_a_key_nobody_gets_in(server, household, rows, name):
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_keys_that_open_nothing_are_all_refused_in_the_same_words(household, rows, name):
+def test_all_invalid_keys_are_refused_with_the_same_message(household, rows, name):
     before = rows(household.account)
     answers = {kind: ask(name, caller, household.things) for kind, caller in household.outdated().items()}
     for answer in answers.values():
@@ -288,7 +288,7 @@ def test_keys_that_open_nothing_are_all_refused_in_the_same_words(household, row
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_a_key_of_the_wrong_scope_changes_nothing_and_learns_which_it_lacks(household, rows, name):
+def test_a_key_without_the_scope_is_refused_with_the_name_of_the_scope(household, rows, name):
     operation = SCOPED[name]
     wrong = [scope for scope in SCOPES if not grants(scope, operation.scope)]
     before = rows(household.account)
@@ -305,7 +305,7 @@ def test_a_key_of_the_wrong_scope_changes_nothing_and_learns_which_it_lacks(hous
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_every_scope_that_opens_a_door_opens_it(server, name):
+def test_every_scope_that_grants_an_operation_is_accepted(server, name):
     """Each in an account of its own, as many of them change what they find."""
     own = Resources(register(server.anyone))
     REQUESTS[name](own)
@@ -349,7 +349,7 @@ def test_cursors_of_another_account_are_refused_like_cursors_that_never_existed(
     assert turned_away(stranger.get(f"/v1/events?after={cursor}"), 409, "cursor_ahead")["last"] < cursor
 
 
-def test_another_s_filters_find_nothing(victim, stranger):
+def test_filters_match_nothing_of_another_account(victim, stranger):
     owner = victim.account
     pending(owner, tag="theirs", uniqueKey="theirs", createdBy="them")
     claimed = held(owner)
@@ -362,7 +362,7 @@ def test_another_s_filters_find_nothing(victim, stranger):
     assert done(stranger.get("/locks"))["locks"] == []
 
 
-def test_another_s_waiting_list_is_not_ones_own(victim, stranger):
+def test_requests_that_wait_are_not_woken_by_another_account(victim, stranger):
     """Whoever waits for events or work is not woken by another account's."""
     started = time.monotonic()
     last = events(stranger)[-1]["seq"]
@@ -372,7 +372,7 @@ def test_another_s_waiting_list_is_not_ones_own(victim, stranger):
     assert time.monotonic() - started >= 0.6
 
 
-def test_idempotency_keys_are_ones_own(victim, stranger):
+def test_idempotency_keys_of_two_accounts_are_separate(victim, stranger):
     key, name = fresh(), fresh()
     answers = [
         caller.with_headers(Idempotency_Key=key).send_json("POST", job_path(name, "/claim"), {"owner": "me"})
@@ -393,7 +393,7 @@ def test_idempotency_keys_are_ones_own(victim, stranger):
     assert made[0]["id"] != made[1]["id"]
 
 
-def test_another_s_session_carries_nothing_of_mine(victim, stranger, rows):
+def test_nothing_can_be_claimed_for_a_session_of_another_account(victim, stranger, rows):
     before_life = victim.life
     before = rows(victim.account)
     task = pending(stranger)["id"]
@@ -407,7 +407,7 @@ def test_another_s_session_carries_nothing_of_mine(victim, stranger, rows):
     assert rows(victim.account) == before
 
 
-def test_a_batch_about_others_things_changes_none_of_them(victim, stranger, rows):
+def test_a_batch_about_tasks_of_another_account_changes_none_of_them(victim, stranger, rows):
     targets = [victim.pending, victim.held, victim.dead]
     items = [
         {
@@ -424,7 +424,7 @@ def test_a_batch_about_others_things_changes_none_of_them(victim, stranger, rows
     assert rows(victim.account) == before
 
 
-def test_register_as_often_as_one_likes_nobody_shares_an_account(server):
+def test_every_registration_creates_an_account_with_its_own_key(server):
     accounts = [register(server.anyone) for _ in range(3)]
     assert len({account.id for account in accounts}) == 3
     assert len({account.token for account in accounts}) == 3

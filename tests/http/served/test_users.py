@@ -140,7 +140,7 @@ def test_a_user_works_with_jobs_and_tasks_but_administers_nothing(ctx):
     assert caller.get("/v1/keys").status == 403
 
 
-def test_where_it_is_not_allowed_there_is_nothing(server):
+def test_registration_is_not_found_unless_enabled(server):
     answer = sign_up(server)
     assert (answer.status, answer.json["code"]) == (404, "not_found")
     assert b"token" not in answer.raw
@@ -189,7 +189,7 @@ def test_an_account_s_key_may_be_rotated_here_too(server):
     assert done(bearer(server.port, body["token"]).get("/v1/account"))["accountId"] == made["accountId"]
 
 
-def test_a_listed_token_that_was_rotated_away_stays_away_after_a_restart(tmp_path):
+def test_a_rotated_static_token_stays_invalid_after_a_restart(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/x.db").start()
     try:
         alice, bob, lock = server.user("alice-1"), server.user("bob-1"), fresh("lock")
