@@ -231,7 +231,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(len(data)))
             self.end_headers()
             self.wfile.write(data)
-        except OSError:  # the caller lost patience
+        except OSError:  # the caller timed out and closed the connection
             self.close_connection = True
 
     def log_message(self, *_: object) -> None:

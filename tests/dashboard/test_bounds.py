@@ -36,8 +36,8 @@ async def opened(ctx):
     ctx.open()
 
 
-def test_pages_and_forms_are_charged_like_the_api(planned):
-    server = planned("sqlite", "rated")  # 40 reads and 8 changes an hour
+def test_pages_and_forms_are_charged_like_the_api(server_with_plan):
+    server = server_with_plan("sqlite", "rated")  # 40 reads and 8 changes an hour
     client = DashboardClient(server.port).sign_in(server.anyone.post("/v1/keys/register", {}).json["apiKey"])
     token = client.token()
     assert [client.post("/ui/tasks/none", act="requeue", token=token)[0] for _ in range(9)] == [404] * 8 + [429]

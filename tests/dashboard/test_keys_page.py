@@ -104,8 +104,8 @@ def test_a_read_only_key_sees_usage_and_no_keys(server, root):
     assert foreign.post(f"/ui/keys/{made['keyId']}", act="revoke", token=foreign.token(), sure="yes")[0] == 404
 
 
-def test_the_usage_of_a_plan_is_shown(planned):
-    server = planned("memory", "rated")
+def test_the_usage_of_a_plan_is_shown(server_with_plan):
+    server = server_with_plan("memory", "rated")
     key = bearer(server, "").post("/v1/keys/register", {}).json["apiKey"]
     account = bearer(server, key)
     for _ in range(2):

@@ -15,7 +15,7 @@ from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.expect import instant
 from tests.compat.orchestrion.states import held
 from tests.http.job_client import ROOT_KEY, together
-from tests.http.replies import done, events, refused, turned_away
+from tests.http.replies import done, events, refused, refused_as_problem
 from tests.http.session_client import beat, begin, claim_task, path
 
 pytestmark = pytest.mark.waits(34)
@@ -138,4 +138,4 @@ def test_after_a_clean_stop_there_is_no_grace(cases, store):
     assert case.seen.task["status"] == "pending"
     refused(case.heartbeat, 409, "lease_expired")
     assert case.session_now["status"] == "expired"
-    turned_away(case.session_heartbeat, 410, "session_expired")
+    refused_as_problem(case.session_heartbeat, 410, "session_expired")

@@ -1,7 +1,7 @@
 """Resources of an account, created at first use; and the same with ids that do not exist.
 
-A row of `REQUESTS` is how one operation is asked for: (path, body) about somebody's belongings. Whoever adds an
-operation with a scope adds its row here.
+A row of `REQUESTS` makes the request of one operation: (path, body) about resources of an account. Every operation with
+a scope needs a row here.
 """
 
 import uuid
@@ -21,14 +21,14 @@ from tests.http.session_client import begin
 
 @dataclass(frozen=True)
 class Thing:
-    """An id, and what proves that one holds it."""
+    """An id, and the lease id or secret that belongs to it."""
 
     id: str
     proof: str = ""
 
 
 class Resources:
-    """Everything that belongs to an account."""
+    """Resources of an account, created at first use."""
 
     def __init__(self, account: Account) -> None:
         self.account = account
@@ -66,13 +66,13 @@ class Resources:
         return self._keep(done(self.account.open_session(), 201)["session_id"])
 
     @cached_property
-    def life(self) -> Thing:
-        life = begin(self.account, self.name)
-        return self._keep(life["session_id"], life["lease_id"])
+    def named_session(self) -> Thing:
+        session = begin(self.account, self.name)
+        return self._keep(session["session_id"], session["lease_id"])
 
     @cached_property
     def name(self) -> str:
-        """What a session is called."""
+        """The name of a session."""
         return fresh("agent")
 
     @cached_property
@@ -92,7 +92,7 @@ class Resources:
 
 
 class Absent:
-    """The same things, as nobody has them. Whoever asks knows every proof; that must not help."""
+    """The same resources with ids that do not exist, and with the proofs of the real ones, which must not matter."""
 
     def __init__(self, real: Resources) -> None:
         self._real = real
@@ -106,7 +106,7 @@ class Absent:
 
 
 def _like(real: str) -> str:
-    """An id of the same form and length that nobody has."""
+    """An id of the same form and length that does not exist."""
     if real.startswith("tsk_"):
         return ABSENT
     kind, dash, rest = real.partition("-")
@@ -121,7 +121,7 @@ def task(thing: Thing, verb: str = "", body: Any = NOTHING) -> Asked:
 
 
 def proven(thing: Thing, verb: str, **fields: object) -> Asked:
-    """A holder's verb."""
+    """A verb that needs the lease id of the holder."""
     return task(thing, verb, {"lease_id": thing.proof, **fields})
 
 
@@ -133,7 +133,7 @@ def lock(thing: Thing, verb: str = "", body: Any = NOTHING) -> Asked:
     return lock_path(thing.id, verb), body
 
 
-def life(thing: Thing, verb: str = "", **fields: object) -> Asked:
+def session_request(thing: Thing, verb: str = "", **fields: object) -> Asked:
     return f"/v1/sessions/{thing.id}{verb}", {"lease_id": thing.proof, **fields}
 
 
@@ -149,7 +149,7 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "get_job_owner": lambda it: job(it.job),
     "list_claimed_jobs": lambda it: (f"/v1/jobs?prefix={it.job.id}", NOTHING),
     "create_task": lambda _: ("/v1/tasks", {"type": "work", "payload": {}}),
-    "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.life.id}", NOTHING),
+    "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.named_session.id}", NOTHING),
     "count_tasks": lambda _: ("/v1/tasks/counts", NOTHING),
     "batch_tasks": lambda it: ("/v1/tasks/batch", {"items": batch(it)}),
     "claim_task": lambda _: ("/v1/tasks/claim", {}),
@@ -182,10 +182,10 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "recover": lambda _: ("/v1/recover", NOTHING),
     "begin_session": lambda it: ("/v1/sessions", {"name": it.name}),
     "list_sessions": lambda _: ("/v1/sessions", NOTHING),
-    "read_session": lambda it: (f"/v1/sessions/{it.life.id}", NOTHING),
-    "heartbeat_session": lambda it: life(it.life, "/heartbeat"),
-    "write_context": lambda it: life(it.life, "/context", turn=1),
-    "close_session": lambda it: life(it.life),
+    "read_session": lambda it: (f"/v1/sessions/{it.named_session.id}", NOTHING),
+    "heartbeat_session": lambda it: session_request(it.named_session, "/heartbeat"),
+    "write_context": lambda it: session_request(it.named_session, "/context", turn=1),
+    "close_session": lambda it: session_request(it.named_session),
     "list_events": lambda it: (f"/v1/events?subject=task:{it.held.id}", NOTHING),
     "list_locks": lambda it: (f"/locks?prefix={it.lock.id}", NOTHING),
     "get_lock_status": lambda it: lock(it.lock),
@@ -212,7 +212,7 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "delete_lock_webhook": lambda it: (f"/webhooks/{it.lock_webhook.id}", NOTHING),
     "rotate_token": lambda _: ("/auth/token/rotate", NOTHING),
 }
-"""How each operation is asked for, by its name."""
+"""The request of each operation, by its name."""
 
 OPERATORS = {
     "admin_status": "/admin/status",
@@ -220,4 +220,4 @@ OPERATORS = {
     "prometheus": "/metrics/prometheus",
     "metrics_history": "/admin/metrics/timeseries",
 }
-"""Pages for whoever runs the server: no account of its own gets in."""
+"""Pages for the operator of the server, refused to every registered account."""

@@ -13,7 +13,7 @@ from tests.support import ACCOUNT, DrivenClock, empty, every, make_store, stop_i
 
 
 class Library:
-    """An engine, and time that passes when it is told to."""
+    """An engine with a clock that the test advances."""
 
     def __init__(self, engine, clock):
         self.engine = engine
@@ -21,14 +21,14 @@ class Library:
         self.call = engine.call
 
     def attempt(self, command):
-        """What came of it; a refusal in the place of an outcome."""
+        """The outcome of a command, or its refusal as a value."""
         try:
             return self.call(command)
         except HoldfastError as error:
             return error
 
     def later(self, seconds):
-        """Let time pass; whatever watches the clock is told."""
+        """Advance the clock and wake the sweep."""
         self.clock.advance(seconds)
         self.engine.sweep.wake()
 
@@ -44,7 +44,7 @@ class Library:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory, new_postgres_database):
-    """PostgreSQL's engine takes a second to stop, so it serves a whole file."""
+    """Engines by store, shared by all tests of a file because an engine on PostgreSQL takes a second to stop."""
     running = {}
 
     def library(kind):

@@ -6,18 +6,18 @@ This is a plugin: a file that says `pytest_plugins = ["tests.http.fresh_accounts
 import pytest
 
 from tests.compat.orchestrion.account import register
-from tests.http.expiring_session import Fading
+from tests.http.expiring_session import ExpiringSession
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items):
-    """A session lives at least ten seconds: tests that see one over come last, when it is over meanwhile."""
-    items.sort(key=lambda item: "faded" in getattr(item, "fixturenames", ()))
+    """Run tests of an expired session last: a session lasts at least ten seconds, which pass during the others."""
+    items.sort(key=lambda item: "expired_session" in getattr(item, "fixturenames", ()))
 
 
 @pytest.fixture
-def account(server, fadings):
-    """An account nobody used before; sessions that nobody renews run down beside it."""
+def account(server, expiring_sessions):
+    """A new account. Requesting it also starts the sessions that later tests need expired."""
     return register(server.anyone)
 
 
@@ -28,12 +28,15 @@ def stranger(server):
 
 
 @pytest.fixture(scope="module")
-def fadings(sqlite_server, postgres_server):
-    """Sessions that nobody renews, on both stores at once, so that their seconds are spent once."""
-    return {"sqlite": Fading(register(sqlite_server.anyone)), "postgres": Fading(register(postgres_server.anyone))}
+def expiring_sessions(sqlite_server, postgres_server):
+    """Sessions that are not renewed, on both stores at once, so that the wait for their expiry is shared."""
+    return {
+        "sqlite": ExpiringSession(register(sqlite_server.anyone)),
+        "postgres": ExpiringSession(register(postgres_server.anyone)),
+    }
 
 
 @pytest.fixture
-def faded(fadings, store):
-    """What was held by a session that was not heard of; it is over by now."""
-    return fadings[store].over()
+def expired_session(expiring_sessions, store):
+    """A session that has expired because it was not renewed, and what it held."""
+    return expiring_sessions[store].over()

@@ -23,7 +23,7 @@ CONTRACT_WORDS = {"fix_request", "authenticate", "stop_work", "retry_after_wait"
 
 @dataclass(frozen=True)
 class Agent(Caller):
-    """A caller that speaks of jobs."""
+    """A caller with the verbs of the job API."""
 
     def claim(self, job: str, owner: str = "somebody", **fields: object) -> Answer:
         return self.post(job_path(job, "/claim"), {"owner": owner, **fields})
@@ -75,11 +75,11 @@ def fresh(prefix: str = "job") -> str:
     return f"{prefix}-{uuid.uuid4().hex}"
 
 
-# -- what answers look like --------------------------------------------------------------------------------------
+# -- assertions about answers ------------------------------------------------------------------------------------
 
 
 def ok(answer: Answer) -> dict[str, Any]:
-    """A success with a contract an agent can follow."""
+    """A success whose `agent_contract` advises existing operations."""
     assert answer.status == 200, str(answer)
     assert answer.header("Content-Type") == "application/json"
     return _document(answer)
@@ -101,7 +101,7 @@ def claimed(answer: Answer) -> dict[str, Any]:
 
 
 def held(answer: Answer, by: str | None = None) -> dict[str, Any]:
-    """Somebody else has it: an ordinary answer that proves nothing."""
+    """Another caller holds the job: status 200 without a lease id."""
     body = ok(answer)
     assert body["status"] == "held", body
     assert body.keys() >= {
@@ -139,12 +139,12 @@ def lost(answer: Answer) -> dict[str, Any]:
 
 
 def pointers(body: dict[str, Any]) -> set[str]:
-    """The places that a refusal names."""
+    """The pointers of the field errors in a refusal."""
     return {error["pointer"] for error in body["errors"]}
 
 
 def unavailable(answer: Answer) -> dict[str, Any]:
-    """The store or the server is not there just now, and says whether anything happened."""
+    """503: the store or the server is unavailable; the answer says whether the request was applied."""
     body = problem(answer, 503, answer.json["error"])
     assert body["applied"] in {"no", "unknown"}
     assert int(answer.header("Retry-After") or 0) >= 1
@@ -174,7 +174,7 @@ def assert_leads_somewhere(step: dict[str, Any]) -> None:
     assert step["action"] in {operation.name, "retry_after_wait"}, step
 
 
-# -- several at once ---------------------------------------------------------------------------------------------
+# -- concurrent calls --------------------------------------------------------------------------------------------
 
 
 def together(*calls: Callable[[], Any]) -> list[Any]:

@@ -19,14 +19,14 @@ def outer_address() -> str:
         try:
             probe.connect(("203.0.113.1", 9))
         except OSError:
-            # Nobody can come from outside then; test_network.py asks the same of the door for peers of every kind.
+            # No other machine can connect then; test_network.py checks the same in process for peers of every kind.
             pytest.skip("this machine is on no network: it has no address but its loopback")
         address: str = probe.getsockname()[0]
         return address
 
 
-class Networked(Program):
-    """A server with these flags; it is spoken to at `address`."""
+class NetworkServer(Program):
+    """A server started with these flags and called at `address`."""
 
     def __init__(self, *flags: str, address: str = "127.0.0.1", store: str = "memory:", **settings: str) -> None:
         super().__init__(store, **settings)
@@ -63,7 +63,7 @@ class Networked(Program):
 def make_certificate(
     folder: Path, name: str = "server", *, address: str = "127.0.0.1", password: str | None = None
 ) -> tuple[Path, Path]:
-    """A certificate for an address that vouches for itself, and its key."""
+    """A self-signed certificate for an address, and its key."""
     program = shutil.which("openssl")
     assert program is not None, "the tests of TLS need the program openssl"
     cert, key = folder / f"{name}.pem", folder / f"{name}.key"

@@ -15,13 +15,13 @@ from tests.support import put
 addresses = (f"10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}" for number in itertools.count(1))
 
 
-def newcomer(server: Server) -> Account:
-    """An account that comes from an address nobody came from before."""
+def register_from_new_address(server: Server) -> Account:
+    """Register an account from an unused client address, so that the limit by address does not apply."""
     return register(server.anyone.with_headers(CF_Connecting_IP=next(addresses)))
 
 
 def buy(server: Server, account: Account, plan: str, expires_at: int) -> None:
-    """Write a plan into an account, before the server has looked at it."""
+    """Write a plan into the row of an account, before the server has read and cached it."""
     sqlite = server.store.startswith("sqlite:")
     store = SqliteStore(sqlite_path(server.store)) if sqlite else PostgresStore(server.store)
     store.open()

@@ -28,13 +28,13 @@ heartbeats_per_hour = 4
 
 
 @pytest.fixture(scope="module")
-def planned(request, tmp_path_factory):
-    """Call it with a store and a plan for a server on which everybody has that plan."""
+def server_with_plan(request, tmp_path_factory):
+    """Start a server for a store and a plan; every account on it has that plan."""
     path = tmp_path_factory.mktemp("plans") / "plans.toml"
     path.write_text(PLANS)
     servers = {}
 
-    def planned(store, plan):
+    def server_with_plan(store, plan):
         if (store, plan) not in servers:
             if store == "postgres":
                 url = request.getfixturevalue("new_postgres_database")()
@@ -43,18 +43,18 @@ def planned(request, tmp_path_factory):
             servers[store, plan] = Server(url, PLANS=str(path), PLAN=plan, TRUSTED_PROXIES="127.0.0.1").start()
         return servers[store, plan]
 
-    yield planned
+    yield server_with_plan
     for server in servers.values():
         server.close()
 
 
 @pytest.fixture
-def counted(planned, store):
-    """Three tasks a month, two held at once."""
-    return planned(store, "counted")
+def task_limited_server(server_with_plan, store):
+    """A server with the plan `counted`: three tasks a month, two held at once."""
+    return server_with_plan(store, "counted")
 
 
 @pytest.fixture
-def rated(planned, store):
-    """Few requests of each class in an hour."""
-    return planned(store, "rated")
+def rate_limited_server(server_with_plan, store):
+    """A server with the plan `rated`: few requests of each class in an hour."""
+    return server_with_plan(store, "rated")

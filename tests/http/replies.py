@@ -15,11 +15,11 @@ from tests.compat.orchestrion.expect import envelope
 Body = dict[str, Any]
 
 OTHER_WORDS = {"resume_session": "begin_session", "claim_task": "claim_task_by_id"}
-"""Actions that are called otherwise than the operation they lead to."""
+"""Actions whose name differs from the operation that they advise."""
 
 
 def done(answer: Answer, status: int = 200) -> Body:
-    """A success whose advice leads somewhere."""
+    """A success whose `agent_contract` advises existing operations."""
     assert answer.status == status, str(answer)
     body: Body = answer.json
     assert_advice(body)
@@ -34,8 +34,8 @@ def refused(answer: Answer, status: int, code: str) -> Body:
     return body
 
 
-def turned_away(answer: Answer, status: int, code: str) -> Body:
-    """A refusal about a session: RFC 9457, like all of the house's own routes."""
+def refused_as_problem(answer: Answer, status: int, code: str) -> Body:
+    """A refusal in RFC 9457 format, which all routes of Holdfast's own API use."""
     assert (answer.status, answer.header("Content-Type")) == (status, "application/problem+json"), str(answer)
     body: Body = answer.json
     assert (body["type"], body["error"]) == (f"urn:holdfast:problem:{code}", code), body
@@ -74,7 +74,7 @@ def events(account: Account, query: str = "") -> list[Body]:
 
 
 def caused_by(account: Account, answer: Answer) -> list[Body]:
-    """What a request has changed."""
+    """The events of a request."""
     return events(account, f"request_id={answer.header('X-Request-Id')}")
 
 

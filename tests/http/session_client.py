@@ -15,33 +15,33 @@ def begin(account: Account, name: str = "me", status: int = 201, **fields: objec
     return done(account.post("/v1/sessions", {"name": name, **fields}), status)
 
 
-def resume(account: Account, life: Body, **fields: Any) -> Body:
-    return begin(account, life["name"], status=200, secret=life["secret"], **fields)
+def resume(account: Account, session: Body, **fields: Any) -> Body:
+    return begin(account, session["name"], status=200, secret=session["secret"], **fields)
 
 
-def path(life: Body, verb: str = "") -> str:
-    return f"/v1/sessions/{life['session_id']}{verb}"
+def path(session: Body, verb: str = "") -> str:
+    return f"/v1/sessions/{session['session_id']}{verb}"
 
 
-def beat(account: Account, life: Body, **fields: object) -> Answer:
-    return account.post(path(life, "/heartbeat"), {"lease_id": life["lease_id"], **fields})
+def beat(account: Account, session: Body, **fields: object) -> Answer:
+    return account.post(path(session, "/heartbeat"), {"lease_id": session["lease_id"], **fields})
 
 
-def write(account: Account, life: Body, **fields: object) -> Answer:
-    return account.post(path(life, "/context"), {"lease_id": life["lease_id"], **fields})
+def write(account: Account, session: Body, **fields: object) -> Answer:
+    return account.post(path(session, "/context"), {"lease_id": session["lease_id"], **fields})
 
 
-def close(account: Account, life: Body) -> Answer:
-    return account.send_json("DELETE", path(life), {"lease_id": life["lease_id"]})
+def close(account: Account, session: Body) -> Answer:
+    return account.send_json("DELETE", path(session), {"lease_id": session["lease_id"]})
 
 
-def claim_task(account: Account, life: Body, **fields: object) -> Body:
-    """A new task, held for this life."""
+def claim_task(account: Account, session: Body, **fields: object) -> Body:
+    """Create a task and claim it for this session."""
     made = pending(account, **fields)
-    return claimed(account.do("claim", made["id"], session_id=life["session_id"], worker_id="me"))
+    return claimed(account.do("claim", made["id"], session_id=session["session_id"], worker_id="me"))
 
 
-def claim_job(account: Account, life: Body, **fields: object) -> Body:
-    """A new job, held for this life."""
-    bound = {"owner": "me", "session_id": life["session_id"], **fields}
+def claim_job(account: Account, session: Body, **fields: object) -> Body:
+    """Claim a new job for this session."""
+    bound = {"owner": "me", "session_id": session["session_id"], **fields}
     return done(account.post(job_path(fresh(), "/claim"), bound))

@@ -122,7 +122,7 @@ def test_a_stream_of_one_subject_skips_all_others(account):
         assert (stream.event()["event"], pending(account) != {}) == ("task.claimed", True)
 
 
-# -- who may, and how many ---------------------------------------------------------------------------------------
+# -- permissions and limits --------------------------------------------------------------------------------------
 
 
 def test_refusals_are_sent_instead_of_a_stream(account, server):

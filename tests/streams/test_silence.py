@@ -1,6 +1,6 @@
 """Heartbeats of silent streams, the limit of watched names, and the last frame after retention.
 
-In this process and with a short patience, over the very handlers that a server has.
+The handlers of the server run in this process, with short intervals.
 """
 
 import pytest

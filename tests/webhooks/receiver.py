@@ -104,7 +104,7 @@ class Receiver:
     def _answer(self, request: BaseHTTPRequestHandler) -> None:
         declared = int(request.headers.get("content-length", 0))
         raw = request.rfile.read(declared)
-        if len(raw) < declared:  # its sender died in the middle of a word
+        if len(raw) < declared:  # the sender was killed while it sent the body
             return
         headers = {name.lower(): value for name, value in request.headers.items()}
         with self._lock:

@@ -1,6 +1,6 @@
 """A session and an election left alone until they expire, observed from a thread.
 
-A session lives at least ten seconds and is remembered five more. One thread per store records what it sees, so that
+A session lasts at least ten seconds and is kept for five more. One thread per store records what it sees, so that
 both stores spend these seconds at the same time; the tests read the record.
 """
 

@@ -135,7 +135,7 @@ upper:Upper-Token-0123456789ABCDEF
 
 @pytest.fixture(scope="module")
 def listed(new_sqlite_url):
-    """A server whose list is written in every way it may be; no store is asked, so one will do."""
+    """A server whose token list has every accepted notation; one store is enough, because none is used."""
     server = Server(new_sqlite_url(), tokens=LISTED).start()
     yield server
     server.close()
@@ -175,7 +175,7 @@ BAD_LISTS = {
 
 @pytest.fixture(scope="module")
 def attempts(new_sqlite_url):
-    """One server for each bad list, all started at once, so that they fail side by side."""
+    """One server for each malformed list, all started at once to save time."""
     servers = {kind: Server(new_sqlite_url(), tokens=tokens) for kind, tokens in BAD_LISTS.items()}
     for server in servers.values():
         server.launch()

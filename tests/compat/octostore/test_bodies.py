@@ -25,7 +25,7 @@ WRITES = {
 
 @pytest.fixture(params=WRITES.values(), ids=WRITES)
 def write(request, anyone):
-    """A call that reads a body, made without credential: the body is looked at first."""
+    """A call that reads a body, without a credential: the body is checked first."""
     return lambda body, content_type=JSON: anyone.send(*request.param.split(), body, Content_Type=content_type)
 
 
@@ -69,7 +69,7 @@ def test_a_large_body_of_another_type_is_refused_for_its_type(anyone):
     malformed(anyone.send("POST", "/locks/name/acquire", body, Content_Type="text/plain"), 415)
 
 
-# What is no JSON.
+# Bodies that are not JSON.
 
 NO_JSON = {
     "empty": b"",
@@ -119,7 +119,7 @@ def test_a_pair_of_escaped_surrogates_is_one_character(alice, lock):
     assert acquired(answer)["metadata"] == "😀"
 
 
-# What is JSON, but no request.
+# JSON of the wrong type.
 
 
 @pytest.mark.parametrize("body", [b"null", b"true", b"7", b'"text"'])
@@ -193,7 +193,7 @@ def test_a_repeated_known_field_is_refused_by_every_write(alice, anyone, lock, e
     malformed(anyone.send("POST", f"/elections/{election}/campaign", twice, Content_Type=JSON), 422)
 
 
-# What is overlooked.
+# Ignored parts of a body.
 
 
 def test_a_repeated_unknown_field_is_ignored(alice, lock):
@@ -280,7 +280,7 @@ def test_a_session_id_may_be_spelled_in_every_way(alice, lock, session, spell):
     assert success(alice.get(f"/sessions/{session}"))["lock_count"] == 1
 
 
-# The body is looked at before the credential, the credential before the meaning.
+# The body is parsed before the credential is checked, and the credential before the values.
 
 
 def test_every_write_checks_the_credential_after_the_body(anyone):

@@ -1,4 +1,4 @@
-"""Browsers: every OPTIONS is answered, no origin is allowed unless somebody configured it."""
+"""Browsers: every OPTIONS is answered, no origin is allowed unless it is configured."""
 
 import pytest
 

@@ -13,12 +13,12 @@ OTHER_TOKEN = "VQ6EAOKbQdSnFkRmVUQAAFUOhADim0HUpxZEZlVEAAE"
 
 
 def next_document(leader):
-    """What OctoStore tells of a leader; there may be more."""
+    """The fields that OctoStore returns about a leader; further fields are allowed."""
     return {key: leader[key] for key in ("candidate_id", "metadata", "term", "expires_at") if key in leader}
 
 
 def follows(answer):
-    """Somebody else leads, and the caller is shown who, but not the proof."""
+    """Another candidate leads: the answer names it, without its leader token."""
     body = success(answer)
     assert body["status"] == "follower", body
     assert "leader_token" not in body
@@ -26,7 +26,7 @@ def follows(answer):
     return body
 
 
-# Rooms.
+# Creating.
 
 
 def test_a_new_election_has_an_id_and_its_paths(anyone):

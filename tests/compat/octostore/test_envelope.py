@@ -71,7 +71,7 @@ def test_a_wrong_method_is_405_before_authentication(anyone, call, allowed):
     assert {word.upper() for word in answer.words("Allow")} - {"HEAD", "OPTIONS"} == allowed
 
 
-# Paths that are no text, queries that repeat themselves.
+# Paths that are not UTF-8, repeated query parameters.
 
 
 @pytest.mark.parametrize("path", ["/locks/%FF", "/locks/a%C3", "/locks/%ED%A0%80"], ids=["byte", "cut", "surrogate"])

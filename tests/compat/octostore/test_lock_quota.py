@@ -10,7 +10,7 @@ full = {}
 
 @pytest.fixture
 def quota_user(server, store):
-    """Somebody who holds ninety-nine durable locks and one ephemeral one."""
+    """A user with ninety-nine durable locks and one ephemeral lock."""
     caller = server.user("hoarder")
     if store not in full:
         full[store] = fill(caller, ephemeral=1)

@@ -199,7 +199,7 @@ def test_a_former_lease_is_refused_once_another_holds_the_lock(alice, bob, lock,
     refused(holder_write(alice, lock, former["lease_id"]), 400, "lease_not_current")
 
 
-# Looking.
+# Reading.
 
 
 def test_an_unknown_lock_is_free(alice, lock):

@@ -1,7 +1,7 @@
 """A small HTTP client that sends exactly the bytes it is given.
 
-Friendlier clients tidy paths (`//`, `%2F`, `..`), merge repeated query parameters and add
-headers of their own. The wire's corners are what we came to see, so nothing here is tidied.
+Other clients normalize paths (`//`, `%2F`, `..`), merge repeated query parameters and add headers. These tests are
+about such requests, so nothing is normalized here.
 """
 
 import http.client

@@ -22,7 +22,7 @@ def server(request, store):
 
 @pytest.fixture
 def lapses(request, store):
-    """Tasks whose holders fell silent, and what was seen of them; the leases of both stores run down side by side."""
+    """Tasks whose holders stopped renewing, and the observations; leases on both stores expire at the same time."""
     begun = {each: request.getfixturevalue(f"{each}_lapses") for each in STORES}
     return begun[store].results()
 

@@ -52,7 +52,7 @@ def test_a_key_is_not_stored_in_clear(server, store, account):
 
 
 def stored_in_sqlite(url):
-    """Every byte of the database, what is not yet checkpointed included."""
+    """Every byte of the database, including the write-ahead log."""
     folder = Path(url.removeprefix("sqlite:///")).parent
     return b"".join(file.read_bytes() for file in folder.iterdir() if file.is_file())
 
@@ -100,7 +100,7 @@ def test_a_key_is_compared_exactly(anyone, account):
         refused(bearer(anyone.port, wrong).get("/v1/tasks"), 401, "invalid_api_key")
 
 
-# Keys that were put where logs would keep them.
+# Keys in the query, where access logs would store them.
 
 NAMES = ["api_key", "apiKey", "apikey", "access_token", "authorization"]
 KEYS_IN_QUERIES = [f"{name}=anything" for name in NAMES] + [

@@ -35,7 +35,7 @@ def hollow(levels: int) -> dict:
 
 
 def mixed(levels: int) -> dict:
-    """A list, in which an object, in which a list ..."""
+    """Lists and objects nested in turn."""
     inner: object = "leaf"
     for level in range(levels, 1, -1):
         inner = [inner] if level % 2 == 0 else {"b": inner}

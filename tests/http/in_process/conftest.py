@@ -31,11 +31,11 @@ def root(server):
 
 @pytest.fixture
 def account(server):
-    """An account nobody used before."""
+    """A new account."""
     return register(server.anyone)
 
 
 @pytest.fixture
 def job():
-    """A job nobody claimed before."""
+    """The id of a job that was never claimed."""
     return agents.fresh()

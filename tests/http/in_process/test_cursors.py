@@ -6,7 +6,7 @@ import pytest
 
 from tests.compat.orchestrion.account import register
 from tests.http.job_client import fresh, job_path
-from tests.http.replies import done, refused, turned_away
+from tests.http.replies import done, refused, refused_as_problem
 from tests.http.session_client import begin
 
 
@@ -34,15 +34,15 @@ def test_a_cursor_beyond_the_end_of_the_log_is_refused(account, other, more):
     last = end_of_log(account)
     assert done(account.get(f"/v1/events?after={last}"))["events"] == []
     for cursor in (last + 1, end_of_log(other), 2**53):
-        body = turned_away(account.get(f"/v1/events?after={cursor}{more}"), 409, "cursor_ahead")
+        body = refused_as_problem(account.get(f"/v1/events?after={cursor}{more}"), 409, "cursor_ahead")
         assert body["last"] == last
 
 
 def test_a_stream_from_a_cursor_beyond_the_end_of_the_log_is_refused(account, other):
     cursor = end_of_log(other)
     stream = {"Accept": "text/event-stream"}
-    turned_away(account.send("GET", "/v1/events", **stream, Last_Event_ID=str(cursor)), 409, "cursor_ahead")
-    turned_away(account.send("GET", f"/v1/events?after={cursor}", **stream), 409, "cursor_ahead")
+    refused_as_problem(account.send("GET", "/v1/events", **stream, Last_Event_ID=str(cursor)), 409, "cursor_ahead")
+    refused_as_problem(account.send("GET", f"/v1/events?after={cursor}", **stream), 409, "cursor_ahead")
 
 
 def test_an_unknown_cursor_of_a_list_of_tasks_is_refused(account, other):
@@ -79,12 +79,12 @@ def test_an_export_from_a_foreign_cursor_is_refused(account, other):
     of_task = done(other.get(f"/v1/account/export?limit=1&cursor={foreign}"))["nextCursor"]
     invalid_cursor(account.get(f"/v1/account/export?cursor={of_task}"))
     beyond = base64.urlsafe_b64encode(f"events\n{end_of_log(other)}".encode()).decode().rstrip("=")
-    turned_away(account.get(f"/v1/account/export?cursor={beyond}"), 409, "cursor_ahead")
+    refused_as_problem(account.get(f"/v1/account/export?cursor={beyond}"), 409, "cursor_ahead")
 
 
 def test_a_replay_or_a_list_of_deliveries_from_beyond_the_log_is_refused(account):
     hook = done(account.post("/v1/webhooks", {"url": "https://hooks.example.com/x"}), 201)["webhook_id"]
     beyond = end_of_log(account) + 1
-    turned_away(account.post(f"/v1/webhooks/{hook}/replay", {"after": beyond}), 409, "cursor_ahead")
-    turned_away(account.get(f"/v1/webhooks/{hook}/deliveries?cursor={beyond}"), 409, "cursor_ahead")
+    refused_as_problem(account.post(f"/v1/webhooks/{hook}/replay", {"after": beyond}), 409, "cursor_ahead")
+    refused_as_problem(account.get(f"/v1/webhooks/{hook}/deliveries?cursor={beyond}"), 409, "cursor_ahead")
     assert done(account.post(f"/v1/webhooks/{hook}/replay", {"after": beyond - 1}))["replayed"] == 0

@@ -79,7 +79,7 @@ async def repeat_while_it_waits(app, second):
 
 
 def test_a_claim_that_is_repeated_without_waiting_leaves_the_queue():
-    """Otherwise a task could be granted to a caller that has been told that there is none."""
+    """Otherwise a task could be granted to a caller that has already received an empty answer."""
     app = InProcessApp(Settings(root_key=KEY))
     (first, repeated), task = app.runner.run(repeat_while_it_waits(app, b'{"types": ["work"]}'))
     assert first[0] == 499

@@ -213,11 +213,11 @@ def test_a_missing_or_invalid_key_is_refused_by_every_operation(server, job, hea
 
 
 def test_malformed_and_unknown_keys_get_the_same_answer(server, job):
-    def told(token):
+    def answer_to(token):
         body = Agent(server.port, {"Authorization": f"Bearer {token}"}).get(job_path(job)).json
         return {key: value for key, value in body.items() if key not in {"request_id", "instance"}}
 
-    assert told("x" * 30) == told("hf_live_00000000000000000000000000000000_000000")
+    assert answer_to("x" * 30) == answer_to("hf_live_00000000000000000000000000000000_000000")
 
 
 def test_a_request_id_of_the_callers_own_comes_back(alice, job):

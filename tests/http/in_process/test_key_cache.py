@@ -22,7 +22,7 @@ ROW = Principal("acct_1", "k1", key_hash=hash_token(KEY), scopes="jobs")
 
 
 class SlowStore:
-    """A store in memory whose next read ends only when it is told to."""
+    """A store in memory whose next read returns only when the test allows it."""
 
     def __init__(self):
         self.store = MemoryStore()

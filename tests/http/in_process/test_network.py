@@ -32,7 +32,7 @@ def build():
         app.close()
 
 
-# -- which keys may travel ---------------------------------------------------------------------------------------
+# -- keys over plain HTTP ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["Authorization", "X-Admin-Key", "X-OctoStore-Admin-Key"])
@@ -58,7 +58,7 @@ def test_a_key_over_plain_http_is_refused_in_the_format_of_each_api_with_the_sam
 
 
 def test_a_key_over_plain_http_is_refused_without_a_look_up(build):
-    """With the readers gone any look would fail."""
+    """The context is closed, so any look-up of a key would fail."""
     app = build()
     app.ctx.close()
     good, bad = (app.ask("/v1/jobs", headers).json for headers in (BEARER, WRONG))
@@ -125,7 +125,7 @@ def test_x_forwarded_proto_of_an_untrusted_peer_is_ignored(build):
     assert build().ask(headers=headers, peer=PROXY).status == 403
 
 
-# -- what every answer says --------------------------------------------------------------------------------------
+# -- security headers --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,7 @@ def test_strict_transport_security_is_sent_only_over_https(build):
     assert app.ask("/health", forwarded, REMOTE).header("Strict-Transport-Security") is None
 
 
-# -- who is counted ----------------------------------------------------------------------------------------------
+# -- client address ----------------------------------------------------------------------------------------------
 
 
 def client_of(app, peer, *lines):
@@ -232,7 +232,7 @@ async def open_context(app):
     app.ctx.open()
 
 
-# -- how often one may guess -------------------------------------------------------------------------------------
+# -- limit on wrong keys -----------------------------------------------------------------------------------------
 
 
 def guesses(app, count, peer=REMOTE, path="/locks", **headers):

@@ -21,7 +21,7 @@ MCP = "mcp"
 
 @pytest.fixture(scope="module")
 def outside(server):
-    """An account whose things are all outside the prefix."""
+    """An account whose resources are all outside the prefix."""
     things = Resources(register(server.anyone))
     for request in REQUESTS.values():
         request(things)

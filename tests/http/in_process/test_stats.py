@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.operations.table import OPERATIONS
-from holdfast.transport.http.system import stats as rooms
+from holdfast.transport.http.system import stats as stats_module
 from holdfast.transport.http.system.stats import BOUNDS, KINDS, KindStats, Stats, kind_of
 
 KIND_OF = {
@@ -88,13 +88,13 @@ def test_an_unknown_path_is_counted_by_its_first_segment():
     assert stats.total() == 1, "what leads nowhere is no work"
 
 
-class Wall:
-    """The wall clock and the steady one, both driven by hand."""
+class FakeClocks:
+    """A wall clock and a monotonic clock that the test advances."""
 
     def __init__(self, monkeypatch):
         self.now, self.steady = 1_700_000_000.0, 50.0
-        hands = {"time": lambda: self.now, "perf_counter": lambda: self.steady, "monotonic": lambda: self.steady}
-        monkeypatch.setattr(rooms, "time", SimpleNamespace(**hands))
+        functions = {"time": lambda: self.now, "perf_counter": lambda: self.steady, "monotonic": lambda: self.steady}
+        monkeypatch.setattr(stats_module, "time", SimpleNamespace(**functions))
 
     def advance(self, seconds):
         self.now += seconds
@@ -102,8 +102,8 @@ class Wall:
 
 
 @pytest.fixture
-def wall(monkeypatch):
-    return Wall(monkeypatch)
+def clocks(monkeypatch):
+    return FakeClocks(monkeypatch)
 
 
 def ask(stats, times=1, acquires=0):
@@ -114,47 +114,47 @@ def ask(stats, times=1, acquires=0):
         stats.note(None, "/locks", 200, began)
 
 
-def test_a_minute_is_reported_once_it_is_over_with_what_happened_in_it(wall):
+def test_a_minute_is_reported_once_it_is_over_with_what_happened_in_it(clocks):
     stats = Stats()
     ask(stats, 3, acquires=1)
     assert stats.history(3_600) == []
-    wall.advance(60)
+    clocks.advance(60)
     ask(stats, 2)
     (first,) = stats.history(3_600)
     assert (first.started, first.requests, first.acquires) == (1_699_999_980, 3, 3)
-    wall.advance(3 * 60)
+    clocks.advance(3 * 60)
     first, second = stats.history(3_600)
     assert (second.started, second.requests, second.acquires) == (1_700_000_040, 2, 0), "quiet minutes are left out"
-    wall.advance(3_540)
+    clocks.advance(3_540)
     assert [minute.requests for minute in stats.history(3_600)] == [0]
     assert [minute.requests for minute in stats.history(86_400)] == [3, 2, 0]
 
 
-def test_the_first_request_of_a_minute_belongs_to_it(wall):
+def test_the_first_request_of_a_minute_belongs_to_it(clocks):
     stats = Stats()
-    wall.advance(3_600)
+    clocks.advance(3_600)
     ask(stats, 1, acquires=1)
-    wall.advance(60)
+    clocks.advance(60)
     quiet, busy = stats.history(7_200)
     assert (quiet.requests, quiet.acquires) == (0, 0)
     assert (busy.requests, busy.acquires) == (1, 1)
 
 
-def test_minutes_stay_in_order_when_the_clock_is_set_back(wall):
+def test_minutes_stay_in_order_when_the_clock_is_set_back(clocks):
     stats = Stats()
     for seconds in (60, -3_600, 60):
-        wall.advance(60)
+        clocks.advance(60)
         ask(stats)
-        wall.now += seconds
-    wall.advance(60)
+        clocks.now += seconds
+    clocks.advance(60)
     started = [minute.started for minute in stats.history(86_400)]
     assert started == sorted(started)
     assert len(started) >= 3
 
 
-def test_no_more_minutes_are_kept_than_a_week_has(wall):
+def test_no_more_minutes_are_kept_than_a_week_has(clocks):
     stats = Stats()
     for _ in range(10_090):
-        wall.advance(60)
+        clocks.advance(60)
         ask(stats)
     assert len(stats.minutes) == 10_080

@@ -60,5 +60,5 @@ def root(server):
 
 @pytest.fixture
 def job():
-    """A job nobody claimed before."""
+    """The id of a job that was never claimed."""
     return agents.fresh()

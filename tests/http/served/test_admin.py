@@ -20,14 +20,14 @@ STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.(\d{3}|\d{6}))?\+00:00")
 
 
 @pytest.fixture(scope="module")
-def quiet():
-    """A server that nobody else speaks to, so that its counts can be told beforehand."""
+def unshared_server():
+    """A server that only the tests of this file use, so that its counts are predictable."""
     server = Server("memory:", ROOT_KEY=ROOT_KEY).start()
     yield server
     server.close()
 
 
-# -- who may -----------------------------------------------------------------------------------------------------
+# -- access ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -135,18 +135,18 @@ def test_what_other_accounts_hold_is_not_listed(server, root, job):
 ENDPOINT = {"avg_ms", "count", "errors", "max_ms", "min_ms", "p50_ms", "p95_ms", "p99_ms"}
 
 
-def test_metrics_count_requests_by_kind(quiet):
-    alice, name = agent(quiet), fresh("lock")
-    before = success(quiet.admin.get("/metrics"))
+def test_metrics_count_requests_by_kind(unshared_server):
+    alice, name = agent(unshared_server), fresh("lock")
+    before = success(unshared_server.admin.get("/metrics"))
     lease = acquired(alice.acquire(name))
     refused(alice.acquire("no good"), 400, "invalid_lock_name")
     success(alice.renew(name, lease["lease_id"]))
     success(alice.get("/locks"))
     success(alice.read_lock(name))
     released(alice.release(name, lease["lease_id"]))
-    success(quiet.anyone.post("/elections"), 201)
-    success(quiet.anyone.get("/status"))
-    after = success(quiet.admin.get("/metrics"))
+    success(unshared_server.anyone.post("/elections"), 201)
+    success(unshared_server.anyone.get("/status"))
+    after = success(unshared_server.admin.get("/metrics"))
     assert after["endpoints"].keys() == {"acquire", "auth", "election", "list", "release", "renew", "status"}
 
     def more(kind, field="count"):
@@ -159,9 +159,9 @@ def test_metrics_count_requests_by_kind(quiet):
     assert after["lock_store"]["total_releases"] - before["lock_store"]["total_releases"] == 1
 
 
-def test_the_numbers_of_metrics_have_the_form_that_clients_check(quiet):
-    success(agent(quiet).get("/locks"))
-    page = success(quiet.admin.get("/metrics"))
+def test_the_numbers_of_metrics_have_the_form_that_clients_check(unshared_server):
+    success(agent(unshared_server).get("/locks"))
+    page = success(unshared_server.admin.get("/metrics"))
     for numbers in page["endpoints"].values():
         assert numbers.keys() == ENDPOINT
         for name, value in numbers.items():
@@ -200,16 +200,16 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("accept", ACCEPTED)
-def test_the_accept_header_selects_json_or_text(quiet, accept):
-    asking = quiet.admin.with_headers(Accept=accept) if accept else quiet.admin
+def test_the_accept_header_selects_json_or_text(unshared_server, accept):
+    asking = unshared_server.admin.with_headers(Accept=accept) if accept else unshared_server.admin
     answer = asking.get("/metrics")
     assert answer.header("Content-Type") == ACCEPTED[accept]
     assert "accept" in answer.words("Vary")
 
 
 @pytest.mark.parametrize("accept", ["application/json", "*/*", "application/openmetrics-text"])
-def test_the_page_for_scrapers_is_always_text(quiet, accept):
-    answer = quiet.admin.with_headers(Accept=accept).get("/metrics/prometheus")
+def test_the_page_for_scrapers_is_always_text(unshared_server, accept):
+    answer = unshared_server.admin.with_headers(Accept=accept).get("/metrics/prometheus")
     openmetrics = accept == "application/openmetrics-text"
     assert answer.header("Content-Type") == (OPENMETRICS if openmetrics else PLAIN)
     scrape(answer.raw, openmetrics=openmetrics)
@@ -219,16 +219,16 @@ def scraped(server):
     return scrape(server.admin.get("/metrics/prometheus").raw, openmetrics=False)
 
 
-def test_requests_leases_and_tasks_are_counted_on_the_prometheus_page(quiet):
-    alice, account = agent(quiet), register(quiet.anyone)
-    before = scraped(quiet)
+def test_requests_leases_and_tasks_are_counted_on_the_prometheus_page(unshared_server):
+    alice, account = agent(unshared_server), register(unshared_server.anyone)
+    before = scraped(unshared_server)
     claimed(alice.claim(fresh()))
     success(alice.get("/locks"))
-    refused(quiet.anyone.get("/locks"), 401, "authentication_required")
+    refused(unshared_server.anyone.get("/locks"), 401, "authentication_required")
     for _ in range(2):
         assert account.create(type="x", payload={}).status == 201
     assert account.claim(type="x").json["task"]
-    page = scraped(quiet)
+    page = scraped(unshared_server)
 
     def more(name, **labels):
         earlier = [value for seen, value in before.samples(name) if seen == labels]
@@ -251,26 +251,26 @@ def test_requests_leases_and_tasks_are_counted_on_the_prometheus_page(quiet):
     assert all(name.startswith("holdfast_") for name in page.kinds)
 
 
-def test_waiters_are_counted_while_they_wait(quiet):
-    alice, job = agent(quiet), fresh()
+def test_waiters_are_counted_while_they_wait(unshared_server):
+    alice, job = agent(unshared_server), fresh()
     lease = claimed(alice.claim(job))
     with Callers() as callers:
         waiting = callers.send(alice.claim, job, "next", wait_seconds=20)
-        wait_until(lambda: scraped(quiet).value("holdfast_waiters", **{"for": "name"}) == 1)
+        wait_until(lambda: scraped(unshared_server).value("holdfast_waiters", **{"for": "name"}) == 1)
         alice.release_job(job, lease["lease_id"])
         claimed(waiting.result(10)[0])
-    assert scraped(quiet).value("holdfast_waiters", **{"for": "name"}) == 0
+    assert scraped(unshared_server).value("holdfast_waiters", **{"for": "name"}) == 0
 
 
-def test_no_name_or_id_is_ever_a_label(quiet):
+def test_no_name_or_id_is_ever_a_label(unshared_server):
     canary = "canary-of-the-labels"
-    alice = agent(quiet)
+    alice = agent(unshared_server)
     claimed(alice.claim(canary, canary))
-    quiet.anyone.get(f"/{canary}/x")
-    quiet.anyone.send(canary.upper(), f"/v1/{canary}")
-    account = register(quiet.anyone)
+    unshared_server.anyone.get(f"/{canary}/x")
+    unshared_server.anyone.send(canary.upper(), f"/v1/{canary}")
+    account = register(unshared_server.anyone)
     assert account.create(type=canary, payload={}).status == 201
-    assert canary not in quiet.admin.get("/metrics/prometheus").raw.decode().lower()
+    assert canary not in unshared_server.admin.get("/metrics/prometheus").raw.decode().lower()
 
 
 # -- history -----------------------------------------------------------------------------------------------------
@@ -279,19 +279,19 @@ SERIES = ("acquire_rates", "active_locks", "release_rates", "request_volume", "t
 
 
 @pytest.mark.parametrize("window", ["", "1h", "12h", "24h", "7d"])
-def test_the_history_has_five_series_of_one_length(quiet, window):
-    page = success(quiet.admin.get("/admin/metrics/timeseries" + (f"?window={window}" if window else "")))
+def test_the_history_has_five_series_of_one_length(unshared_server, window):
+    page = success(unshared_server.admin.get("/admin/metrics/timeseries" + (f"?window={window}" if window else "")))
     assert page["window"] == (window or "1h")
     assert len({len(page[name]) for name in SERIES}) == 1
     assert page["timestamps"] == sorted(page["timestamps"])
 
 
 @pytest.mark.parametrize("window", ["2h", "", "1H", "%FF"])
-def test_another_window_is_refused_after_the_key_was_looked_at(quiet, window):
+def test_another_window_is_refused_after_the_key_was_looked_at(unshared_server, window):
     path = f"/admin/metrics/timeseries?window={window}"
-    body = refused(quiet.admin.get(path), 400, "invalid_input")
+    body = refused(unshared_server.admin.get(path), 400, "invalid_input")
     assert "1h, 12h, 24h, 7d" in body["details"]
-    refused(quiet.anyone.get(path), 401, "authentication_required")
+    refused(unshared_server.anyone.get(path), 401, "authentication_required")
 
 
 def test_the_newest_minute_has_the_leases_that_are_live_now():
@@ -314,7 +314,7 @@ def test_the_newest_minute_has_the_leases_that_are_live_now():
         app.close()
 
 
-# -- the page for people -----------------------------------------------------------------------------------------
+# -- documentation page ------------------------------------------------------------------------------------------
 
 
 def test_the_documentation_page_is_static_html_without_scripts(server):

@@ -1,6 +1,6 @@
 """Requirements of a local task queue: claim, recovery, sessions, event log, retries and alerts, one test each.
 
-What needs no waiting is asked over HTTP. Where time must pass, Holdfast runs as a library by a clock that is driven.
+Tests without waiting use HTTP. Where time must pass, an embedded engine runs with a clock that the test advances.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.expect import claimed, created
 from tests.compat.orchestrion.states import dead, held, pending
 from tests.http.job_client import Callers, job_path
-from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.http.replies import done, events, nothing_changes, refused, refused_as_problem
 from tests.http.session_client import beat, begin, path, resume, write
 from tests.support import ACCOUNT, CAUSE, DrivenClock, stop_in_time
 
@@ -45,7 +45,7 @@ def test_the_embedded_engine_claims_renews_releases_and_recovers_on_a_local_file
         assert engine.call(commands.beat("t1")).task.state == CLAIMED
         assert engine.call(commands.hand_back("t1")).task.state == PENDING
         engine.call(commands.take("work", seed="s2"))
-        engine.sweep.stop()  # so that nobody is quicker
+        engine.sweep.stop()  # so that the sweep does not recover it first
         clock.advance(LEASE_SECONDS)
         recover = Recover(account=ACCOUNT, cause=CAUSE, due=tuple(engine.read(lambda reader: reader.due(10))))
         assert [(row.id, row.state) for row in engine.call(recover).ended] == [("t1", PENDING)]
@@ -92,7 +92,7 @@ def test_a_session_heartbeat_extends_job_task_and_session_and_a_wrong_lease_id_n
     task = claimed(account.do("claim", pending(account)["id"], **bound))
     job = done(account.post(job_path("lock", "/claim"), {"owner": "me", **bound}))
     with nothing_changes(account):
-        turned_away(account.post(path(life, "/heartbeat"), {"lease_id": task["leaseId"]}), 409, "lease_lost")
+        refused_as_problem(account.post(path(life, "/heartbeat"), {"lease_id": task["leaseId"]}), 409, "lease_lost")
     renewed = done(beat(account, life))
     assert renewed["expires_at"] > life["expires_at"]
     assert renewed["jobs"][0]["expires_at"] > job["expires_at"]
@@ -211,7 +211,7 @@ def test_conflicts_lapses_and_dead_letters_are_counted_and_an_alert_is_logged_on
 
 
 def test_sqlite_and_postgresql_give_the_same_answers_and_events(sqlite_server, postgres_server):
-    told = [story(register(server.anyone)) for server in (sqlite_server, postgres_server)]
+    told = [run_scenario(register(server.anyone)) for server in (sqlite_server, postgres_server)]
     assert len(told[0]) > 30
     assert told[0] == told[1]
 
@@ -227,7 +227,7 @@ def test_creator_reviewer_and_source_are_kept_with_the_task_and_its_first_event(
 
 
 def test_claim_renew_complete_takeover_and_resume_in_one_scenario(library):
-    """Claim, heartbeat, finish; two claims, one winner; takeover; the late one is refused; nothing is told twice."""
+    """A second claim of a lane is busy, a repeated completion logs nothing, and superseded holders are refused."""
     library.call(commands.begin("s1", lane=True))
     for name in ("t1", "t2"):
         library.call(commands.create(name))
@@ -248,8 +248,8 @@ def test_claim_renew_complete_takeover_and_resume_in_one_scenario(library):
         library.call(commands.heartbeat_session("s1"))
 
 
-def story(account):
-    """What an account is told of a day's work, without names and times: the same wherever it is kept."""
+def run_scenario(account):
+    """Answers and events of a fixed sequence of requests, without names and times, to compare two stores."""
     said = []
 
     def say(answer):

@@ -1,4 +1,4 @@
-"""The log of an account: complete, in order, every seq once, also for who follows it while others write."""
+"""The log of an account: complete, in order, every seq once, also for readers that follow it while others write."""
 
 import threading
 import time
@@ -28,7 +28,7 @@ def kinds(told):
     return [event["kind"] for event in told]
 
 
-# -- what is told ------------------------------------------------------------------------------------------------
+# -- which changes are logged ------------------------------------------------------------------------------------
 
 
 def test_the_log_begins_with_the_account_and_has_no_gaps(account):
@@ -60,7 +60,7 @@ def test_a_request_that_changed_nothing_has_no_event(account):
         account.create(priority=-1)
 
 
-# -- which -------------------------------------------------------------------------------------------------------
+# -- filters -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import pytest
 
 from tests.compat.orchestrion.states import held, pending
 from tests.http.job_client import fresh, job_path
-from tests.http.replies import done, refused, turned_away
+from tests.http.replies import done, refused, refused_as_problem
 from tests.http.session_client import begin
 
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 
 def exported(account, limit=3):
-    """All records, in as many pages as it takes."""
+    """All records of all pages."""
     records, cursor = [], ""
     while cursor is not None:
         page = done(account.get(f"/v1/account/export?limit={limit}" + (f"&cursor={cursor}" if cursor else "")))
@@ -75,7 +75,7 @@ def test_deleting_an_account_removes_its_data_and_affects_no_other(account, stra
     name = own_id(account)
     gone = done(account.send_json("DELETE", "/v1/account", {"confirm": name}))
     assert gone["deleted"] is True
-    turned_away(account.get("/v1/account"), 401, "invalid_api_key")
+    refused_as_problem(account.get("/v1/account"), 401, "invalid_api_key")
     assert [record for record in exported(stranger) if record["record"] != "principal"] == [
         record for record in before if record["record"] != "principal"
     ]

@@ -1,4 +1,4 @@
-"""Following the first recommended action of `agent_contract` leads through the life of a job."""
+"""Following the first recommended action of `agent_contract` leads from the claim of a job to its release."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def advice(body):
 
 
 def follow(caller, body, **fields):
-    """Do what is advised."""
+    """Send the request of the first recommended action."""
     step = advice(body)
     if step["method"] == "GET":
         return caller.get(step["endpoint"])

@@ -13,7 +13,7 @@ ROUNDS = 5
 
 
 def waiting(caller, job):
-    """How many stand in line on the server of this caller."""
+    """The number of waiters on the server of this caller."""
     return held(caller.claim(job, "looking"))["waiting"]
 
 

@@ -157,7 +157,7 @@ def test_a_released_job_is_free_and_a_second_release_is_too_late(alice, job):
     assert lost(alice.release_job(job, lease["lease_id"]))["ended"] == "released"
 
 
-# -- look --------------------------------------------------------------------------------------------------------
+# -- read --------------------------------------------------------------------------------------------------------
 
 
 def test_a_job_nobody_ever_claimed_is_free(alice, job):
@@ -197,7 +197,7 @@ def test_head_answers_like_get_without_a_body(alice, job):
     assert (answer.status, answer.raw) == (200, b"")
 
 
-# -- too late ----------------------------------------------------------------------------------------------------
+# -- lost leases -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", ["heartbeat", "release"])
@@ -231,7 +231,7 @@ def test_an_unknown_lease_id_is_refused(alice, bob, job, verb):
     ok(alice.heartbeat(job, mine["lease_id"]))
 
 
-# -- taking it away ----------------------------------------------------------------------------------------------
+# -- forced release ----------------------------------------------------------------------------------------------
 
 
 def test_a_holder_that_lost_its_job_by_force_learns_by_whom_and_why(alice, bob, root, job):

@@ -40,13 +40,13 @@ def with_key(account, key):
 
 
 def make(account, *scopes, **fields):
-    """(a caller with a new key, what was answered)."""
+    """Create a key: (a caller with it, the answer)."""
     made = done(account.post("/v1/keys", {"name": "new", "scopes": scopes or ["jobs"], **fields}), 201)
     return with_key(account, made["apiKey"]), made
 
 
 def works(caller):
-    """Whether its key opens anything."""
+    """Whether the key of a caller is accepted."""
     answer = caller.get("/v1/account")
     assert answer.status in {200, 401}, str(answer)
     return answer.status == 200
@@ -56,7 +56,7 @@ def rotate(account, key_id=None, **fields):
     return account.post("/v1/keys/rotate" if key_id is None else f"/v1/keys/{key_id}/rotate", fields)
 
 
-# -- making and looking ------------------------------------------------------------------------------------------
+# -- creating and reading ----------------------------------------------------------------------------------------
 
 
 def test_a_new_key_is_shown_once_and_works(account):
@@ -137,7 +137,7 @@ def test_a_test_key_has_its_own_prefix(account):
     assert works(caller)
 
 
-# -- how far a key reaches ---------------------------------------------------------------------------------------
+# -- scopes, prefix and expiry -----------------------------------------------------------------------------------
 
 
 def test_a_key_cannot_create_a_key_with_more_permissions_than_its_own(account):
@@ -318,7 +318,7 @@ def test_a_revoked_key_is_over_on_another_server_within_its_cache(postgres_serve
     eventually(lambda: works(elsewhere), lambda still: not still, within=CACHE_SECONDS + 2)
 
 
-# -- keys of the settings ----------------------------------------------------------------------------------------
+# -- configured keys ---------------------------------------------------------------------------------------------
 
 
 def test_configured_keys_cannot_be_rotated_or_revoked(server):
@@ -340,7 +340,7 @@ def test_keys_of_one_account_are_not_listed_in_another(server, account):
 
 
 def test_the_time_of_last_use_is_stored_when_the_server_stops(tmp_path):
-    """A server tells once a minute, and when it ends."""
+    """A server writes the times once a minute, and when it stops."""
     server = Server(f"sqlite:///{tmp_path}/x.db", ROOT_KEY=ROOT_KEY).start()
     try:
         account = register(server.anyone)
@@ -357,21 +357,21 @@ def test_the_time_of_last_use_is_stored_when_the_server_stops(tmp_path):
         server.close()
 
 
-# -- a slip of the finger ----------------------------------------------------------------------------------------
+# -- malformed keys ----------------------------------------------------------------------------------------------
 
 
 class CountingStore(SqliteStore):
-    """Counts how often it is looked at."""
+    """A store that counts its reads."""
 
-    looks = 0
+    read_count = 0
 
     def read(self):
-        self.looks += 1
+        self.read_count += 1
         return super().read()
 
 
-async def knock(app, token):
-    """One request inside this process."""
+async def send_request(app, token):
+    """Send one request to the application in this process; returns the status."""
     sent = []
 
     async def receive():
@@ -397,29 +397,29 @@ def test_a_key_with_a_wrong_checksum_or_length_is_refused_without_reading_the_st
     engine.start()
     key = sync_credentials(engine, Settings(store=f"sqlite:///{tmp_path}/x.db"))
     unknown = format_key(b"another twenty-four byte")
-    slips = [key[:-1] + ("0" if key[-1] != "0" else "1"), key[:-1], key + "x", key.replace("hf_live_", "hf_test_")]
+    malformed = [key[:-1] + ("0" if key[-1] != "0" else "1"), key[:-1], key + "x", key.replace("hf_live_", "hf_test_")]
 
-    async def story():
+    async def scenario():
         ctx = HandlerContext(engine, Settings())
         ctx.open()
         app, looked = App(ctx), Counter()
-        for word, tokens in (("slip", slips), ("unknown", [unknown]), ("known", [key])):
-            before = store.looks
-            statuses = {await knock(app, token) for token in tokens}
-            looked[word] = store.looks - before
+        for word, tokens in (("malformed", malformed), ("unknown", [unknown]), ("known", [key])):
+            before = store.read_count
+            statuses = {await send_request(app, token) for token in tokens}
+            looked[word] = store.read_count - before
             assert statuses == ({200} if word == "known" else {401})
         ctx.close()
         return looked
 
-    looked = asyncio.run(story())
+    looked = asyncio.run(scenario())
     engine.stop()
     store.close()
-    assert looked["slip"] == 0
+    assert looked["malformed"] == 0
     assert looked["unknown"] == 1
     assert looked["known"] > 1
 
 
-# -- many verbs at once ------------------------------------------------------------------------------------------
+# -- batches -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -431,7 +431,7 @@ def test_a_key_with_a_wrong_checksum_or_length_is_refused_without_reading_the_st
     ],
 )
 def test_each_item_of_a_batch_needs_the_scope_of_its_verb(account, scope, allowed):
-    """Makers of work do not finish it, and workers do not make it, also when they send many verbs at once."""
+    """Keys for producers cannot finish tasks, and keys for workers cannot create them, also in a batch."""
     caller, _ = make(account, scope)
     verbs = ("create", "cancel", "requeue", "resolve", "heartbeat", "complete", "fail", "release", "snooze")
     for verb in verbs:

@@ -9,7 +9,7 @@ from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import envelope
 from tests.compat.orchestrion.states import pending
 from tests.http.job_client import fresh, job_path
-from tests.http.new_accounts import addresses, newcomer
+from tests.http.new_accounts import addresses, register_from_new_address
 from tests.http.replies import done
 
 pytest_plugins = ["tests.http.plan_servers"]
@@ -20,8 +20,8 @@ STATE = re.compile(r'"([a-z]+)";r=(\d+);t=(\d+)')
 
 
 @pytest.fixture
-def account(rated):
-    return newcomer(rated)
+def account(rate_limited_server):
+    return register_from_new_address(rate_limited_server)
 
 
 CALLS = {
@@ -35,7 +35,7 @@ CALLS = {
 
 
 def left(answer):
-    """(class, how many more), as an answer tells it."""
+    """(class, remaining requests) from the headers of an answer."""
     policy, state = POLICY.fullmatch(answer.header("RateLimit-Policy")), STATE.fullmatch(answer.header("RateLimit"))
     assert policy[1] == state[1]
     assert (int(policy[2]), policy[3]) == (LIMITS[policy[1]], "3600")
@@ -44,7 +44,7 @@ def left(answer):
 
 
 def limited(answer, name):
-    """A refusal that says when to come back, everywhere in the same number."""
+    """A 429 whose header and `agent_contract` contain the same number of seconds."""
     assert answer.status == 429, str(answer)
     body = answer.json
     wait = int(answer.header("Retry-After"))
@@ -177,7 +177,7 @@ def test_a_batch_that_is_too_large_does_nothing_and_costs_nothing(account):
     [("mutation", [CREATE, CREATE, *[CANCEL] * 8]), ("create", [CANCEL, CANCEL, *[CREATE] * 5])],
 )
 def test_a_batch_refused_for_one_class_costs_nothing_in_any(account, scarce, items):
-    """What it was charged in one class is given back there, and to no other."""
+    """What was charged in one class is refunded there and in no other class."""
     spend(account, scarce, 1)
     for _ in range(3):
         assert batch(account, *items).status == 429
@@ -197,8 +197,8 @@ def test_a_repeated_batch_costs_nothing_in_any_class(account):
 # -- without a key -----------------------------------------------------------------------------------------------
 
 
-def test_ten_accounts_an_hour_for_one_address(rated):
-    caller = rated.anyone.with_headers(CF_Connecting_IP=next(addresses))
+def test_ten_accounts_an_hour_for_one_address(rate_limited_server):
+    caller = rate_limited_server.anyone.with_headers(CF_Connecting_IP=next(addresses))
     for more in range(9, -1, -1):
         answer = caller.post("/v1/keys/register")
         assert answer.status == 201
@@ -208,7 +208,7 @@ def test_ten_accounts_an_hour_for_one_address(rated):
     body = envelope(answer, 429)
     assert (body["error"], body["violated-policies"]) == ("rate_limited", ["registration"])
     assert int(answer.header("Retry-After")) == body["agent_contract"]["next_actions"][0]["retry_after_seconds"]
-    other = rated.anyone.with_headers(CF_Connecting_IP=next(addresses))
+    other = rate_limited_server.anyone.with_headers(CF_Connecting_IP=next(addresses))
     assert other.post("/v1/keys/register").status == 201
 
 

@@ -9,7 +9,7 @@ from holdfast.core.row import SECOND
 from tests.compat.orchestrion.account import all_at_once
 from tests.compat.orchestrion.expect import envelope, instant
 from tests.compat.orchestrion.states import held, pending
-from tests.http.new_accounts import buy, newcomer
+from tests.http.new_accounts import buy, register_from_new_address
 from tests.http.replies import done, nothing_changes
 from tests.http.session_client import begin
 
@@ -19,12 +19,12 @@ CYCLE_SECONDS = 30 * 24 * 3600
 
 
 @pytest.fixture
-def account(counted):
-    return newcomer(counted)
+def account(task_limited_server):
+    return register_from_new_address(task_limited_server)
 
 
-def standing(account):
-    """What GET /v1/account says."""
+def read_account(account):
+    """The answer of GET /v1/account."""
     return done(account.get("/v1/account"))
 
 
@@ -42,11 +42,11 @@ def now_microseconds():
     return int(time.time() * SECOND)
 
 
-# -- what is told beforehand -------------------------------------------------------------------------------------
+# -- the account document ----------------------------------------------------------------------------------------
 
 
 def test_an_account_sees_its_plan_and_what_is_used_of_it(account):
-    told = standing(account)
+    told = read_account(account)
     assert told["accountId"] == account.id
     assert told["plan"] == {"planId": "counted", "planName": "Counted", "expiresAt": None, "expired": False}
     assert told["usage"] == {"tasksCreated": 0, "tasksLeft": 3, "workersInUse": 0}
@@ -65,32 +65,32 @@ def test_an_account_sees_its_plan_and_what_is_used_of_it(account):
 def test_what_is_used_is_counted_as_it_happens(account):
     pending(account)
     task = held(account)
-    assert standing(account)["usage"] == {"tasksCreated": 2, "tasksLeft": 1, "workersInUse": 1}
+    assert read_account(account)["usage"] == {"tasksCreated": 2, "tasksLeft": 1, "workersInUse": 1}
     done(account.complete(task["id"]))
-    assert standing(account)["usage"] == {"tasksCreated": 2, "tasksLeft": 1, "workersInUse": 0}
+    assert read_account(account)["usage"] == {"tasksCreated": 2, "tasksLeft": 1, "workersInUse": 0}
 
 
 def test_settling_an_account_tells_the_same(account):
     settled = done(account.send_json("PATCH", "/v1/account", {"requireLeaseId": True}))
     assert settled["requireLeaseId"] is True
     assert settled["limits"]["maxTasksPerMonth"] == 3
-    assert standing(account)["requireLeaseId"] is True
+    assert read_account(account)["requireLeaseId"] is True
 
 
 def test_a_server_without_plans_has_no_limits(server):
-    account = newcomer(server)
-    told = standing(account)
+    account = register_from_new_address(server)
+    told = read_account(account)
     assert told["plan"]["planId"] == "self-hosted"
     assert set(told["limits"].values()) == {None}
     assert told["usage"]["tasksLeft"] is None
     assert account.get("/v1/account").header("RateLimit") is None
     for _ in range(3):
         pending(account)
-    assert standing(account)["usage"]["tasksCreated"] == 3
+    assert read_account(account)["usage"]["tasksCreated"] == 3
 
 
-def test_the_server_s_own_account_is_never_limited(counted):
-    alice = counted.user("alice-1")
+def test_the_server_s_own_account_is_never_limited(task_limited_server):
+    alice = task_limited_server.user("alice-1")
     for _ in range(5):
         assert alice.post("/v1/tasks", {"type": "own", "payload": {}}).status == 201
     told = done(alice.get("/v1/account"))
@@ -109,7 +109,7 @@ def test_one_task_too_many_is_402_and_changes_nothing(account):
     assert body["agent_contract"]["retryable"] is False
     assert steps(body)[0] == "upgrade_plan"
     assert answer.header("Retry-After") is None
-    assert standing(account)["usage"]["tasksLeft"] == 0
+    assert read_account(account)["usage"]["tasksLeft"] == 0
 
 
 def test_what_is_refused_or_repeated_costs_nothing(account):
@@ -125,21 +125,21 @@ def test_what_is_refused_or_repeated_costs_nothing(account):
         assert again.header("RateLimit").startswith('"create";r=49;')
     pending(account, uniqueKey="u")
     assert account.create(uniqueKey="u").json["deduplicated"] is True
-    assert standing(account)["usage"]["tasksCreated"] == 2
+    assert read_account(account)["usage"]["tasksCreated"] == 2
     pending(account)
     left = account.create().header("RateLimit").split(";")[1]
     for _ in range(3):
         refusal = account.create()
         assert (refusal.status, refusal.header("RateLimit").split(";")[1]) == (402, left)
     assert account.create(uniqueKey="u").status == 200
-    assert standing(account)["usage"] == {"tasksCreated": 3, "tasksLeft": 0, "workersInUse": 0}
+    assert read_account(account)["usage"] == {"tasksCreated": 3, "tasksLeft": 0, "workersInUse": 0}
 
 
 def test_twenty_who_want_the_last_two_tasks_at_once_get_two(account):
     pending(account)
     answers = all_at_once(20, lambda _: account.create())
     assert sorted(answer.status for answer in answers) == [201] * 2 + [402] * 18
-    assert standing(account)["usage"]["tasksCreated"] == 3
+    assert read_account(account)["usage"]["tasksCreated"] == 3
 
 
 def test_a_batch_creates_what_is_left(account):
@@ -174,7 +174,7 @@ def test_a_claim_of_many_takes_what_is_free(account):
     for _ in range(3):
         pending(account)
     assert done(account.post("/v1/tasks/claim", {"limit": 10}))["count"] == 2
-    assert standing(account)["usage"]["workersInUse"] == 2
+    assert read_account(account)["usage"]["workersInUse"] == 2
 
 
 def test_parallel_claims_never_hold_more_than_the_plan_allows(account):
@@ -182,7 +182,7 @@ def test_parallel_claims_never_hold_more_than_the_plan_allows(account):
         pending(account)
     answers = all_at_once(12, lambda _: account.claim())
     assert sorted(answer.status for answer in answers) == [200] * 2 + [429] * 10
-    assert standing(account)["usage"]["workersInUse"] == 2
+    assert read_account(account)["usage"]["workersInUse"] == 2
 
 
 def test_a_session_that_ends_frees_its_places(account):
@@ -196,13 +196,13 @@ def test_a_session_that_ends_frees_its_places(account):
     assert account.claim().status == 200
 
 
-# -- plans that lapse --------------------------------------------------------------------------------------------
+# -- plans that expire -------------------------------------------------------------------------------------------
 
 
-def test_a_plan_that_was_bought_counts(counted, account):
+def test_a_plan_that_was_bought_counts(task_limited_server, account):
     until = now_microseconds() + 3600 * SECOND
-    buy(counted, account, "large", until)
-    told = standing(account)
+    buy(task_limited_server, account, "large", until)
+    told = read_account(account)
     assert (told["plan"]["planId"], told["plan"]["expired"]) == ("large", False)
     expires = datetime.fromisoformat(told["plan"]["expiresAt"]).astimezone(UTC).timestamp()
     assert abs(expires - until / SECOND) < 0.002
@@ -211,9 +211,9 @@ def test_a_plan_that_was_bought_counts(counted, account):
     refused(account.create(), 402, "quota_exceeded")
 
 
-def test_after_a_lapse_a_refusal_asks_for_renewal(counted, account):
-    buy(counted, account, "large", now_microseconds() - SECOND)
-    told = standing(account)
+def test_after_a_lapse_a_refusal_asks_for_renewal(task_limited_server, account):
+    buy(task_limited_server, account, "large", now_microseconds() - SECOND)
+    told = read_account(account)
     assert told["plan"]["planId"] == "counted"
     assert told["plan"]["expired"] is True
     ids = [pending(account)["id"] for _ in range(3)]

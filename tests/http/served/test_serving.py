@@ -8,7 +8,7 @@ import pytest
 from holdfast.settings import BadSettings, Settings, load
 from tests.compat.octostore.server import free_port
 from tests.faults.program import run
-from tests.http.network_servers import Networked, make_certificate, outer_address
+from tests.http.network_servers import NetworkServer, make_certificate, outer_address
 
 KEY = "a-key-for-the-serving-tests-1"
 BEARER = f"Bearer {KEY}"
@@ -21,7 +21,7 @@ def start():
     built = []
 
     def new(*flags, certificate=None, **more):
-        server = Networked(*flags, **more)
+        server = NetworkServer(*flags, **more)
         server.certificate = certificate
         built.append(server)
         return server.start()
@@ -66,7 +66,7 @@ def test_over_tls_a_key_may_come_from_any_machine(start, tmp_path):
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
-    """Every pair that can be wrong."""
+    """Files of a valid certificate and key, and of every kind that is refused."""
     folder = tmp_path_factory.mktemp("tls")
     cert, key = make_certificate(folder)
     _, other = make_certificate(folder, "other")
@@ -113,7 +113,7 @@ def test_an_unusable_certificate_ends_the_program_with_one_line_and_status_2(fil
     assert ended.status == 2
 
 
-# -- an address that others can reach ----------------------------------------------------------------------------
+# -- public addresses --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])

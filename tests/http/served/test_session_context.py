@@ -3,7 +3,7 @@
 import pytest
 
 from tests.http.job_client import Callers, fresh, pointers
-from tests.http.replies import done, nothing_changes, turned_away
+from tests.http.replies import done, nothing_changes, refused_as_problem
 from tests.http.session_client import begin, path, write
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -39,7 +39,7 @@ def test_a_write_may_insist_on_the_version_it_has_read(account):
     life = begin(account, **CONTEXT)
     assert done(write(account, life, turn=8, if_version=1))["context_version"] == 2
     with nothing_changes(account):
-        body = turned_away(write(account, life, turn=9, if_version=1), 409, "context_conflict")
+        body = refused_as_problem(write(account, life, turn=9, if_version=1), 409, "context_conflict")
     assert body["version"] == 2
     assert done(account.get(path(life)))["turn"] == 8
 
@@ -71,7 +71,7 @@ def test_the_bounds_of_a_context(account, field, good, bad):
     life = begin(account)
     with nothing_changes(account):
         for value in bad:
-            body = turned_away(write(account, life, **{field: value}), 400, "invalid_request")
+            body = refused_as_problem(write(account, life, **{field: value}), 400, "invalid_request")
             assert pointers(body) == {f"/{field}"}, value
     for value in good:
         done(write(account, life, **{field: value}))
@@ -80,7 +80,9 @@ def test_the_bounds_of_a_context(account, field, good, bad):
 def test_a_context_has_at_most_64_kilobytes(account):
     life = begin(account)
     with nothing_changes(account):
-        assert pointers(turned_away(write(account, life, context="x" * 65_535), 413, "too_large")) == {"/context"}
+        assert pointers(refused_as_problem(write(account, life, context="x" * 65_535), 413, "too_large")) == {
+            "/context"
+        }
 
 
 @pytest.mark.parametrize(
@@ -97,6 +99,6 @@ def test_the_bounds_of_opening(account, field, good, bad):
     with nothing_changes(account):
         for value in bad:
             answer = account.post("/v1/sessions", {"name": "me", field: value})
-            assert pointers(turned_away(answer, 400, "invalid_request")) == {f"/{field}"}, value
+            assert pointers(refused_as_problem(answer, 400, "invalid_request")) == {f"/{field}"}, value
     for value in good:
         begin(account, **{"name": fresh(), field: value})

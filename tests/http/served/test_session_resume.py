@@ -6,7 +6,7 @@ from tests.compat.octostore.expect import assert_lasts, instant
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.expect import claimed
 from tests.http.job_client import Callers, fresh, job_path, lost, pointers
-from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.http.replies import done, events, nothing_changes, refused, refused_as_problem
 from tests.http.session_client import beat, begin, claim_job, claim_task, close, path, resume, write
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -71,7 +71,7 @@ def test_the_list_has_pages(account):
     names = {f"agent-{number}" for number in range(5)}
     for name in names:
         begin(account, name)
-    account.open_session()  # one without a name is no matter of this list
+    account.open_session()  # a session without a name is not listed here
     seen, cursor = [], ""
     while cursor is not None:
         body = done(account.get(f"/v1/sessions?limit=2{cursor}"))
@@ -111,7 +111,7 @@ def test_the_previous_process_of_a_session_is_refused_everywhere(account):
     again = resume(account, life)
     with nothing_changes(account):
         for answer in (beat(account, life), write(account, life, turn=1), close(account, life)):
-            body = turned_away(answer, 409, "lease_lost")
+            body = refused_as_problem(answer, 409, "lease_lost")
             assert body["held_since"] == again["opened_at"]
             assert body["agent_contract"]["next_actions"][0]["action"] == "stop_work"
         for verb in ("heartbeat", "complete", "fail", "release"):
@@ -141,7 +141,7 @@ def test_of_many_who_resume_at_once_the_last_one_holds_everything(account):
     tokens = [again["tasks"][0]["fencingToken"] for again in lives]
     assert tokens == sorted(set(tokens))
     for former in lives[:-1]:
-        turned_away(beat(account, former), 409, "lease_lost")
+        refused_as_problem(beat(account, former), 409, "lease_lost")
         refused(account.do("complete", task["id"], lease_id=former["tasks"][0]["leaseId"]), 409, "lease_superseded")
     done(account.do("complete", task["id"], lease_id=lives[-1]["tasks"][0]["leaseId"]))
 
@@ -158,15 +158,15 @@ def test_a_live_session_is_not_resumed_without_its_secret(account, secret):
     life = begin(account)
     task = claim_task(account, life)
     with nothing_changes(account):
-        body = turned_away(account.post("/v1/sessions", {"name": "me", "secret": secret}), 409, "session_taken")
+        body = refused_as_problem(account.post("/v1/sessions", {"name": "me", "secret": secret}), 409, "session_taken")
     assert instant(body["expires_at"]) == instant(life["expires_at"])
     done(account.do("complete", task["id"], lease_id=task["leaseId"]))
 
 
 def test_the_lease_id_is_not_the_secret(account):
     life = begin(account)
-    turned_away(account.post("/v1/sessions", {"name": "me", "secret": life["lease_id"]}), 409, "session_taken")
-    turned_away(account.post(path(life, "/heartbeat"), {"lease_id": life["secret"]}), 409, "lease_lost")
+    refused_as_problem(account.post("/v1/sessions", {"name": "me", "secret": life["lease_id"]}), 409, "session_taken")
+    refused_as_problem(account.post(path(life, "/heartbeat"), {"lease_id": life["secret"]}), 409, "lease_lost")
 
 
 def test_a_name_belongs_to_the_key_that_used_it_first(alice, bob):
@@ -175,8 +175,8 @@ def test_a_name_belongs_to_the_key_that_used_it_first(alice, bob):
     life = begin(alice, name)
     for _ in range(2):
         for fields in ({}, {"secret": life["secret"]}):
-            turned_away(bob.post("/v1/sessions", {"name": name, **fields}), 409, "session_taken")
-        turned_away(beat(bob, life), 404, "session_not_found")
+            refused_as_problem(bob.post("/v1/sessions", {"name": name, **fields}), 409, "session_taken")
+        refused_as_problem(beat(bob, life), 404, "session_not_found")
         close(alice, life)
 
 
@@ -220,8 +220,8 @@ def test_a_heartbeat_may_carry_the_context(account):
 def test_only_the_newest_generation_may_write(account, verb):
     life = begin(account)
     with nothing_changes(account):
-        assert pointers(turned_away(account.post(path(life, verb), {}), 400, "invalid_request")) == {"/lease_id"}
-        turned_away(account.post(path(life, verb), {"lease_id": "wrong"}), 409, "lease_lost")
+        assert pointers(refused_as_problem(account.post(path(life, verb), {}), 400, "invalid_request")) == {"/lease_id"}
+        refused_as_problem(account.post(path(life, verb), {"lease_id": "wrong"}), 409, "lease_lost")
 
 
 # -- the end -----------------------------------------------------------------------------------------------------
@@ -250,13 +250,13 @@ def test_an_ended_session_can_be_read_and_its_name_be_opened_again(account):
     seen = done(account.get(path(life)))
     assert seen["status"] == "ended"
     assert {name: seen[name] for name in CONTEXT} == CONTEXT
-    turned_away(beat(account, life), 410, "session_expired")
+    refused_as_problem(beat(account, life), 410, "session_expired")
     again = begin(account, status=200)
     assert (again["status"], again["generation"], again["session_id"]) == ("resumed", 2, life["session_id"])
     assert {name: again[name] for name in CONTEXT} == CONTEXT
     assert again["secret"] != life["secret"]
-    turned_away(account.post("/v1/sessions", {"name": "me", "secret": life["secret"]}), 409, "session_taken")
-    turned_away(beat(account, life), 409, "lease_lost")
+    refused_as_problem(account.post("/v1/sessions", {"name": "me", "secret": life["secret"]}), 409, "session_taken")
+    refused_as_problem(beat(account, life), 409, "lease_lost")
     done(beat(account, again))
 
 
@@ -271,32 +271,32 @@ def test_a_session_can_be_ended_without_its_lease_id_by_its_owner(account):
     assert done(account.delete(path(life)))["status"] == "ended"
 
 
-def test_an_expired_session_releases_all_it_held(faded):
-    account, life = faded.account, faded.life
+def test_an_expired_session_releases_all_it_held(expired_session):
+    account, life = expired_session.account, expired_session.session
     seen = done(account.get(path(life)))
     assert (seen["status"], seen["tasks"], seen["jobs"], seen["turn"]) == ("expired", [], [], 3)
-    assert done(account.get(f"/v1/jobs/{faded.job}"))["status"] == "free"
-    idle = done(account.read_task(faded.tasks["idle"]["id"]))
+    assert done(account.get(f"/v1/jobs/{expired_session.job}"))["status"] == "free"
+    idle = done(account.read_task(expired_session.tasks["idle"]["id"]))
     assert (idle["status"], idle["attemptCount"], idle["previousAttempt"]["outcome"]) == ("pending", 1, "expired")
     assert idle["previousAttempt"]["reason"] == "session expired"
-    turned_away(beat(account, life), 410, "session_expired")
-    late = account.do("complete", idle["id"], lease_id=faded.tasks["idle"]["leaseId"])
+    refused_as_problem(beat(account, life), 410, "session_expired")
+    late = account.do("complete", idle["id"], lease_id=expired_session.tasks["idle"]["leaseId"])
     refused(late, 409, "lease_expired")
 
 
-def test_a_session_expires_within_a_second_with_all_its_events_at_once(faded):
-    told = events(faded.account, "kind=session.expired")
-    assert [event["subject"] for event in told] == [f"session:{faded.life['session_id']}"]
-    late = instant(told[0]["at"]) - instant(faded.life["expires_at"])
+def test_a_session_expires_within_a_second_with_all_its_events_at_once(expired_session):
+    told = events(expired_session.account, "kind=session.expired")
+    assert [event["subject"] for event in told] == [f"session:{expired_session.session['session_id']}"]
+    late = instant(told[0]["at"]) - instant(expired_session.session["expires_at"])
     assert 0 <= late < 1
-    with_it = [event for event in events(faded.account) if event["at"] == told[0]["at"]]
+    with_it = [event for event in events(expired_session.account) if event["at"] == told[0]["at"]]
     assert sorted(event["kind"] for event in with_it) == [
         "lease.released", "session.expired", "task.cancelled", "task.dead_lettered", "task.expired", "task.expired",
         "task.expired",
     ]  # fmt: skip
 
 
-def test_another_session_is_not_touched(faded):
-    assert done(faded.account.get(path(faded.other_life)))["status"] == "live"
-    other = done(faded.account.read_task(faded.tasks["of another"]["id"]))
-    assert (other["status"], other["sessionId"]) == ("claimed", faded.other_life["session_id"])
+def test_another_session_is_not_touched(expired_session):
+    assert done(expired_session.account.get(path(expired_session.other_session)))["status"] == "live"
+    other = done(expired_session.account.read_task(expired_session.tasks["of another"]["id"]))
+    assert (other["status"], other["sessionId"]) == ("claimed", expired_session.other_session["session_id"])

@@ -54,14 +54,14 @@ def test_every_verb_after_a_cancel_of_a_held_task_in_every_mode(account, verb, m
 
 
 @pytest.mark.parametrize("mode", LAPSED)
-def test_a_cancelled_task_whose_lease_runs_out_is_cancelled(faded, mode):
+def test_a_cancelled_task_whose_lease_runs_out_is_cancelled(expired_session, mode):
     status, state = TABLE["lapse", mode]
     assert status is None, "nobody asks: it happens by itself"
-    mine = faded.tasks[LAPSED[mode]]
-    seen = done(faded.account.read_task(mine["id"]))
+    mine = expired_session.tasks[LAPSED[mode]]
+    seen = done(expired_session.account.read_task(mine["id"]))
     assert (seen["status"], seen["leaseExpiresAt"]) == (state, None)
-    with nothing_changes(faded.account):
-        assert done(faded.account.do("cancel", mine["id"]))["status"] == "cancelled"
+    with nothing_changes(expired_session.account):
+        assert done(expired_session.account.do("cancel", mine["id"]))["status"] == "cancelled"
 
 
 # -- asking ------------------------------------------------------------------------------------------------------

@@ -76,7 +76,7 @@ def test_claims_of_many_share_the_queue_without_doubles(account):
     assert sorted(got) == sorted(made)
 
 
-# -- for the life of a session -----------------------------------------------------------------------------------
+# -- claims for a session ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("by_id", [True, False])
@@ -160,10 +160,10 @@ def test_a_claim_repeated_after_its_lease_is_over_grants_nothing(account, end, c
     assert mine["leaseId"] not in by_id(caller, made).raw.decode()
 
 
-def test_a_claim_repeated_after_its_lease_ran_out_grants_nothing(faded):
-    keyed = faded.tasks["claimed under a key"]
-    with nothing_changes(faded.account):
-        body = refused(faded.claim(keyed["id"], key="silent"), 409, "lease_expired")
+def test_a_claim_repeated_after_its_lease_ran_out_grants_nothing(expired_session):
+    keyed = expired_session.tasks["claimed under a key"]
+    with nothing_changes(expired_session.account):
+        body = refused(expired_session.claim(keyed["id"], key="silent"), 409, "lease_expired")
     assert instant(body["endedAt"]) - instant(keyed["updatedAt"]) <= TTL_SECONDS + 1
 
 

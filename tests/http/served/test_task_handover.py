@@ -90,8 +90,8 @@ def test_a_failure_has_a_reason_and_an_error_code(account):
     assert (previous["reason"], previous["errorCode"]) == ("the disk is full", "ENOSPC")
 
 
-def test_the_checkpoint_of_a_lost_worker_is_its_successors(faded):
-    seen = done(faded.account.read_task(faded.tasks["worked on"]["id"]))
+def test_the_checkpoint_of_a_lost_worker_is_its_successors(expired_session):
+    seen = done(expired_session.account.read_task(expired_session.tasks["worked on"]["id"]))
     previous = seen["previousAttempt"]
     assert (seen["status"], previous["outcome"], previous["worker"]) == ("pending", "expired", "silent")
     assert (previous["checkpoint"], previous["note"]) == ({"page": 7}, "half way")
@@ -141,5 +141,5 @@ def test_the_end_of_a_session_hands_its_tasks_back_uncounted(account):
 
 
 def held_free(account):
-    """The id of a task that nobody holds yet."""
+    """The id of a pending task."""
     return done(account.create(), 201)["id"]

@@ -19,7 +19,7 @@ def attempts(account, task_id):
 
 
 @pytest.fixture
-def story(account):
+def finished_task(account):
     """A task that was failed once, handed back once, and completed by a third worker."""
     mine = held(account)
     for verb, fields in (("fail", {"reason": "it broke", "error_code": "E1"}), ("release", {})):
@@ -30,32 +30,32 @@ def story(account):
     return mine
 
 
-def test_the_events_of_a_task_tell_its_whole_life_in_order(account, story):
-    told = history(account, story["id"])
+def test_the_events_of_a_task_tell_its_whole_life_in_order(account, finished_task):
+    told = history(account, finished_task["id"])
     assert [event["kind"].removeprefix("task.") for event in told] == [
         "created", "claimed", "renewed", "failed", "claimed", "renewed", "released", "claimed", "completed",
     ]  # fmt: skip
     assert [event["version"] for event in told] == list(range(1, 10))
-    assert told == events(account, f"subject=task:{story['id']}")
+    assert told == events(account, f"subject=task:{finished_task['id']}")
 
 
-def test_an_event_says_who_did_it_by_which_request_and_what_changed(account, story):
+def test_an_event_says_who_did_it_by_which_request_and_what_changed(account, finished_task):
     answer = account.do("cancel", pending(account)["id"])
     event = events(account)[-1]
     assert event["request_id"] == answer.header("X-Request-Id")
-    assert event["actor"] == history(account, story["id"])[0]["actor"]
+    assert event["actor"] == history(account, finished_task["id"])[0]["actor"]
     assert event["data"]["state"] == "cancelled"
     assert "payload" not in event["data"]
 
 
-def test_large_values_are_in_events_as_hash_and_size(account, story):
-    told = {event["kind"]: event["data"] for event in history(account, story["id"])}
+def test_large_values_are_in_events_as_hash_and_size(account, finished_task):
+    told = {event["kind"]: event["data"] for event in history(account, finished_task["id"])}
     assert told["task.completed"]["result"].keys() == {"sha256", "size"}
     assert told["task.completed"]["result"]["size"] == len('{"n":1}')
 
 
-def test_the_attempts_of_a_task_tell_who_held_it_and_how_that_went(account, story):
-    tried = attempts(account, story["id"])
+def test_the_attempts_of_a_task_tell_who_held_it_and_how_that_went(account, finished_task):
+    tried = attempts(account, finished_task["id"])
     assert [(one["attempt"], one["worker"], one["outcome"]) for one in tried] == [
         (1, None, "failed"),
         (2, "after fail", "released"),
@@ -87,8 +87,8 @@ def test_an_attempt_that_was_resumed_is_one_attempt_with_the_newest_token(accoun
     assert (tried["attempt"], tried["fencingToken"], tried["endedAt"]) == (1, resumed["fencingToken"], None)
 
 
-def test_an_attempt_that_ran_out_says_so(faded):
-    (tried,) = attempts(faded.account, faded.tasks["worked on"]["id"])
+def test_an_attempt_that_ran_out_says_so(expired_session):
+    (tried,) = attempts(expired_session.account, expired_session.tasks["worked on"]["id"])
     assert (tried["worker"], tried["outcome"], tried["reason"]) == ("silent", "expired", "session expired")
 
 

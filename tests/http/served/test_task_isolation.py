@@ -7,7 +7,7 @@ import pytest
 from tests.compat.orchestrion.expect import ABSENT, created
 from tests.compat.orchestrion.states import held, pending
 from tests.http.job_client import fresh, job_path, problem
-from tests.http.replies import done, events, nothing_changes, refused, turned_away
+from tests.http.replies import done, events, nothing_changes, refused, refused_as_problem
 from tests.http.session_client import begin
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -30,8 +30,8 @@ SESSION_ROUTES = {
 }
 
 
-def told(body):
-    """A refusal without what is different in any two of them."""
+def comparable(body):
+    """A refusal without the fields that differ in every request."""
     return {name: value for name, value in body.items() if name not in {"request_id", "instance", "agent_contract"}}
 
 
@@ -41,7 +41,7 @@ def test_a_task_of_another_account_is_answered_like_an_absent_one(account, stran
     with nothing_changes(stranger):
         foreign = refused(TASK_ROUTES[route](account, theirs["id"]), 404, "task_not_found")
         absent = refused(TASK_ROUTES[route](account, ABSENT), 404, "task_not_found")
-    assert told(foreign) == told(absent)
+    assert comparable(foreign) == comparable(absent)
 
 
 @pytest.mark.parametrize("verb", ["heartbeat", "complete", "fail", "release", "snooze", "cancel", "requeue", "resolve"])
@@ -53,7 +53,7 @@ def test_an_item_about_a_foreign_task_is_refused_even_with_its_lease_id(account,
     with nothing_changes(stranger):
         foreign, absent = done(account.post("/v1/tasks/batch", {"items": items}))["results"]
     assert (foreign["status"], foreign["error"]) == (404, "task_not_found")
-    assert told(foreign) == told(absent)
+    assert comparable(foreign) == comparable(absent)
 
 
 @pytest.mark.parametrize("route", SESSION_ROUTES)
@@ -61,9 +61,11 @@ def test_a_session_of_another_account_is_answered_like_an_absent_one(account, st
     life = begin(stranger)
     proof = {"lease_id": life["lease_id"]}
     with nothing_changes(stranger):
-        foreign = turned_away(SESSION_ROUTES[route](account, life["session_id"], proof), 404, "session_not_found")
-        absent = turned_away(SESSION_ROUTES[route](account, str(uuid.uuid4()), proof), 404, "session_not_found")
-    assert told(foreign) == told(absent)
+        foreign = refused_as_problem(
+            SESSION_ROUTES[route](account, life["session_id"], proof), 404, "session_not_found"
+        )
+        absent = refused_as_problem(SESSION_ROUTES[route](account, str(uuid.uuid4()), proof), 404, "session_not_found")
+    assert comparable(foreign) == comparable(absent)
 
 
 def test_the_same_name_is_another_session_in_another_account(account, stranger):
@@ -76,7 +78,7 @@ def test_the_secret_of_a_session_of_another_account_is_refused(account, stranger
     theirs = begin(stranger, "agent")
     begin(account, "agent")
     answer = account.post("/v1/sessions", {"name": "agent", "secret": theirs["secret"]})
-    turned_away(answer, 409, "session_taken")
+    refused_as_problem(answer, 409, "session_taken")
 
 
 def test_a_job_cannot_be_claimed_for_a_session_of_another_account(account, stranger):

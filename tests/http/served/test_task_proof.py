@@ -15,7 +15,7 @@ NOT_YOURS = {"leaseId", "lease_id", "fencingToken", "fencing_token", "token"}
 
 
 def superseded(account):
-    """A task that went from a first holder to a second: (what the first was told, what the second was)."""
+    """A task that a second worker claimed after the first: (answer to the first claim, answer to the second)."""
     first = held(account)
     done(account.do("release", first["id"]))
     return first, claimed(account.do("claim", first["id"], worker_id="the next one"))
@@ -100,7 +100,7 @@ def test_a_late_worker_of_a_finished_task_learns_its_state(account):
     assert body["state"] == "completed"
 
 
-# -- an account that insists -------------------------------------------------------------------------------------
+# -- accounts that require lease ids -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", HOLDER_VERBS)

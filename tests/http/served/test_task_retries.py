@@ -79,8 +79,8 @@ def test_the_last_failure_says_that_the_attempts_are_used_up(account):
     assert dead(account)["deadLetterCause"] == "attempts_exhausted"
 
 
-def test_a_task_whose_worker_died_with_its_last_attempt_says_so(faded):
-    seen = done(faded.account.read_task(faded.tasks["on its last attempt"]["id"]))
+def test_a_task_whose_worker_died_with_its_last_attempt_says_so(expired_session):
+    seen = done(expired_session.account.read_task(expired_session.tasks["on its last attempt"]["id"]))
     assert (seen["status"], seen["deadLetterCause"]) == ("dead_letter", "lease_expired")
 
 

@@ -27,7 +27,7 @@ SETTLED_SECONDS = 0.3
 
 
 class Waiter:
-    """A claim on a connection of its own, which can be watched and cut."""
+    """A claim on its own connection, which the test can watch and close."""
 
     def __init__(self, account, **fields):
         body = json.dumps(fields).encode()
@@ -48,7 +48,7 @@ class Waiter:
 
 @contextmanager
 def waiting(account, **fields):
-    """A claim that waits already."""
+    """A claim that is waiting in the queue."""
     waiter = Waiter(account, **({"type": "work", "wait_seconds": 15} | fields))
     assert waiter.is_silent(SETTLED_SECONDS)
     yield waiter
@@ -56,8 +56,8 @@ def waiting(account, **fields):
 
 
 @contextmanager
-def frozen(server):
-    """Nobody can commit meanwhile."""
+def commits_blocked(server):
+    """Lock the store so that no transaction can commit."""
     if server.store.startswith("sqlite"):
         connection = sqlite3.connect(sqlite_path(server.store), isolation_level=None)
         connection.execute("BEGIN IMMEDIATE")
@@ -69,8 +69,8 @@ def frozen(server):
     connection.close()
 
 
-def on(server, account):
-    """The same account at another door."""
+def same_account_on(server, account):
+    """The same account on another server."""
     return Account(server.port, account.headers, token=account.token)
 
 
@@ -163,7 +163,7 @@ def test_work_that_comes_back_is_offered_to_those_who_wait(account, free):
 def test_a_waiter_on_another_server_gets_what_is_made_on_this_one(postgres_server, second_postgres_server):
     here = register(postgres_server.anyone)
     for _ in range(3):
-        with waiting(on(second_postgres_server, here)) as waiter:
+        with waiting(same_account_on(second_postgres_server, here)) as waiter:
             made = pending(here)
             assert claimed(waiter.answer())["id"] == made["id"]
 
@@ -179,11 +179,11 @@ def test_a_waiter_that_left_gets_nothing(account):
 
 def test_a_task_whose_claimer_left_before_the_grant_is_offered_again(account, server):
     made = pending(account)
-    with frozen(server):
+    with commits_blocked(server):
         leaving = Waiter(account, worker_id="gone", wait_seconds=15)
         assert leaving.is_silent(SETTLED_SECONDS)
         leaving.leave()
-        time.sleep(SETTLED_SECONDS)  # the server hears of it
+        time.sleep(SETTLED_SECONDS)  # the server notices the disconnect
     got = claimed(account.claim(worker_id="next", wait_seconds=5))
     assert (got["id"], got["attemptCount"], got["previousAttempt"]) == (made["id"], 1, None)
     assert [event["kind"] for event in events(account, f"subject=task:{made['id']}")] == [
@@ -194,11 +194,11 @@ def test_a_task_whose_claimer_left_before_the_grant_is_offered_again(account, se
 def test_a_claim_with_a_key_whose_caller_left_is_kept_for_its_retry(account, server):
     caller = account.with_headers(Idempotency_Key=fresh())
     made = pending(account)
-    with frozen(server):
+    with commits_blocked(server):
         leaving = Waiter(caller, wait_seconds=15)
         assert leaving.is_silent(SETTLED_SECONDS)
         leaving.leave()
-        time.sleep(SETTLED_SECONDS)  # the server hears of it
+        time.sleep(SETTLED_SECONDS)  # the server notices the disconnect
     got = claimed(caller.post("/v1/tasks/claim", {"wait_seconds": 15}))
     assert (got["id"], got["attempt"]) == (made["id"], 1)
     assert len(events(account, "kind=task.claimed")) == 1
@@ -247,6 +247,6 @@ def test_a_waiting_reader_on_another_server_is_answered_too(postgres_server, sec
     here = register(postgres_server.anyone)
     mine = held(here)
     with Callers() as callers:
-        reader = callers.send(on(second_postgres_server, here).read_task, f"{mine['id']}?wait_seconds=15")
+        reader = callers.send(same_account_on(second_postgres_server, here).read_task, f"{mine['id']}?wait_seconds=15")
         done(here.complete(mine["id"], result={"n": 2}))
         assert done(reader.result(5)[0])["result"] == {"n": 2}

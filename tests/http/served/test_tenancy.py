@@ -23,26 +23,26 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.states import held, pending
 from tests.http.account_resources import OPERATORS, REQUESTS, Absent, Resources
 from tests.http.job_client import fresh, job_path
-from tests.http.replies import done, events, turned_away
+from tests.http.replies import done, events, refused_as_problem
 from tests.http.session_client import begin
 from tests.proof_size import FULL
 
 SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}
 OWN_KEY = {"rotate_own_key", "rotate_token", "link_dashboard"}
-"""What every key may do to itself, also one that is for reading."""
+"""Operations that every key may call for itself, also one with the read scope only."""
 OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "billing_status", "list_sessions", "read_session"}
 OF_ONE_PRINCIPAL = {"get_session"}
-"""OctoStore's sessions belong to the very user who opened them, not to the account."""
+"""Sessions of OctoStore belong to the user who opened them, not to the account."""
 
 ANSWERED_OTHERWISE = {"checkout": 402, "verify_payment": 402, "delete_account": 400}
-"""Nobody takes payments here; and an account goes only when it is named, which its own tests do."""
+"""Expected refusals: the server has no merchant, and deleting an account needs its id, which test_export.py tests."""
 
 one_store = pytest.mark.parametrize("store", ["sqlite", *(["postgres"] if FULL else [])], indirect=True)
-"""Whom a key opens which door is decided before any store is asked."""
+"""`make test` runs these on one store: what a key allows is decided before the store is used."""
 
 EXPIRY_SECONDS = 1
 MOST_ROWS = 60
-"""No account here has more of a kind."""
+"""More rows of a kind than any account here has."""
 CHANGING = [
     (re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"), "UUID"),
     (re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z"), "TIME"),
@@ -52,12 +52,12 @@ CHANGING = [
     (re.compile(r"whsec_[0-9A-Za-z+/]+="), "SECRET"),
     (re.compile(r'("[a-z_]*token"|"secret"|"[A-Za-z_]*(_ms|_seconds|nextCursor)"):("[0-9a-f]{64}"|[0-9.]+)'), r"\1:N"),
 ]
-"""What is different in any two successes."""
+"""Values that differ between any two successful answers."""
 
 
 @pytest.fixture
 def rows(server, stores):
-    """Call it with an account for everything that is kept of it, and how far its log reaches."""
+    """Read all stored rows of an account and the bounds of its log."""
 
     def rows(account):
         with stores(server).read() as reader:
@@ -69,7 +69,7 @@ def rows(server, stores):
 
 @pytest.fixture(scope="module")
 def stores():
-    """A look at a server's store beside it."""
+    """Open the store of a server directly."""
     opened = {}
 
     def store(server):
@@ -94,25 +94,25 @@ def stranger(server):
 
 
 @pytest.fixture(scope="module")
-def households():
+def keyed_accounts():
     """One account for each server, with a key of every kind."""
     known = {}
 
-    def household(server):
+    def keyed_account(server):
         if server.port not in known:
-            known[server.port] = Household(register(server.anyone))
+            known[server.port] = KeyedAccount(register(server.anyone))
         return known[server.port]
 
-    return household
+    return keyed_account
 
 
 @pytest.fixture
-def household(households, server):
-    return households(server)
+def keyed_account(keyed_accounts, server):
+    return keyed_accounts(server)
 
 
-class Household:
-    """An account, what it has, and a key for every scope, also some that open nothing."""
+class KeyedAccount:
+    """An account with resources, a key for every scope, and invalid keys."""
 
     def __init__(self, account):
         self.account = account
@@ -139,8 +139,8 @@ class Household:
     def by(self, token):
         return Account(self.account.port, {"Authorization": f"Bearer {token}"}, token=token, id=self.account.id)
 
-    def outdated(self):
-        """Callers whose keys open nothing; the expired one has run out by now."""
+    def callers_with_invalid_keys(self):
+        """Callers with a mistyped, unknown, expired or revoked key; waits until the expiring key has expired."""
         time.sleep(max(self.expires_at + EXPIRY_SECONDS + 0.05 - time.monotonic(), 0))
         return self.refused
 
@@ -153,8 +153,8 @@ def ask(name, caller, things):
     return caller.send(operation.method, path) if body is NOTHING else caller.send_json(operation.method, path, body)
 
 
-def told(answer, things, *, changing=False):
-    """An answer without what must be different in any two of them, as bytes."""
+def comparable(answer, things, *, changing=False):
+    """The text of an answer, with ids and other values that always differ replaced by placeholders."""
     text = answer.raw.decode().replace(answer.header("X-Request-Id"), "REQUEST")
     for place, thing in enumerate(vars(things)["_made"].values() if isinstance(things, Absent) else ()):
         text = text.replace(thing if isinstance(thing, str) else thing.id, f"ID{place}")
@@ -171,7 +171,7 @@ def head(answer):
     return sorted((name.lower(), value) for name, value in answer.headers.items() if name.lower() not in skipped)
 
 
-# -- the table itself --------------------------------------------------------------------------------------------
+# -- the table of requests ---------------------------------------------------------------------------------------
 
 
 def test_every_operation_with_a_scope_has_its_row():
@@ -184,7 +184,7 @@ def test_every_scope_of_the_table_is_one_that_keys_can_open():
         assert [scope for scope in SCOPES if grants(scope, operation.scope)], operation.name
 
 
-# -- own, foreign, absent ----------------------------------------------------------------------------------------
+# -- resources: own, of another account, absent ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", SCOPED)
@@ -205,36 +205,36 @@ def test_resources_of_another_account_are_answered_like_absent_ones_and_not_chan
     shown = SimpleNamespace(ids=[_id_of(getattr(victim, made)) for made in vars(absent)["_made"]])
     success = foreign_answer.status < 300
     assert foreign_answer.status == absent_answer.status
-    assert told(foreign_answer, shown, changing=success) == told(absent_answer, absent, changing=success)
+    assert comparable(foreign_answer, shown, changing=success) == comparable(absent_answer, absent, changing=success)
     if not success:
         assert head(foreign_answer) == head(absent_answer)
 
 
 @pytest.mark.parametrize("name", SCOPED)
-def test_no_answer_to_another_account_contains_an_id_or_secret_of_the_account(household, stranger, rows, name):
-    """All that the account has is there; nothing of it is told that the stranger did not say first."""
-    before = rows(household.account)
-    answer = ask(name, stranger, household.things)
-    path, body = REQUESTS[name](household.things)
+def test_no_answer_to_another_account_contains_an_id_or_secret_of_the_account(keyed_account, stranger, rows, name):
+    """The account has every kind of resource. Only ids that the request itself contains may be in the answer."""
+    before = rows(keyed_account.account)
+    answer = ask(name, stranger, keyed_account.things)
+    path, body = REQUESTS[name](keyed_account.things)
     said = f"{path} {body}"
-    things = household.things.made
+    things = keyed_account.things.made
     secrets = {
-        household.account.id,
-        household.account.token,
+        keyed_account.account.id,
+        keyed_account.account.token,
         *(part for thing in things for part in vars(thing).values()),
     }
     heard = answer.raw.decode() + str(answer.headers)
     assert not [secret for secret in secrets if secret and secret in heard and secret not in said]
-    assert rows(household.account) == before
+    assert rows(keyed_account.account) == before
 
 
 @pytest.mark.parametrize("path", OPERATORS.values())
-def test_pages_of_the_operator_are_refused_to_every_account(server, household, root, path):
+def test_pages_of_the_operator_are_refused_to_every_account(server, keyed_account, root, path):
     assert root.get(path).status == 200
     assert server.anyone.get(path).status == 401
-    for caller in (household.account, *household.keys.values()):
+    for caller in (keyed_account.account, *keyed_account.keys.values()):
         assert caller.get(path).json["code"] == "forbidden"
-    for caller in household.outdated().values():
+    for caller in keyed_account.callers_with_invalid_keys().values():
         assert caller.get(path).json["code"] == "authentication_failed"
 
 
@@ -242,14 +242,14 @@ def _id_of(thing):
     return thing if isinstance(thing, str) else thing.id
 
 
-# -- without a key that opens ------------------------------------------------------------------------------------
+# -- missing and invalid keys, scopes ----------------------------------------------------------------------------
 
 MISSING = {HOLDFAST_API: "missing_api_key", ORCHESTRION: "missing_api_key", OCTOSTORE: "authentication_required"}
 INVALID = {HOLDFAST_API: "invalid_api_key", ORCHESTRION: "invalid_api_key", OCTOSTORE: "authentication_failed"}
 
 
 def refused(answer, name, status, code):
-    """A refusal in the words of the operation's family."""
+    """A refusal in the format of the API that the operation belongs to."""
     family = SCOPED[name].family
     assert answer.status == status, str(answer)
     body = answer.json
@@ -263,50 +263,53 @@ def refused(answer, name, status, code):
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_a_request_without_a_key_is_refused_and_changes_nothing(server, household, rows, name):
-    before = rows(household.account)
-    answer = ask(name, server.anyone, household.things)
+def test_a_request_without_a_key_is_refused_and_changes_nothing(server, keyed_account, rows, name):
+    before = rows(keyed_account.account)
+    answer = ask(name, server.anyone, keyed_account.things)
     body = refused(answer, name, 401, MISSING[SCOPED[name].family])
     assert body["agent_contract"]["retryable"] is True
     if SCOPED[name].family != OCTOSTORE:
         assert answer.header("WWW-Authenticate") == "Bearer"
-    assert rows(household.account) == before
+    assert rows(keyed_account.account) == before
 
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_all_invalid_keys_are_refused_with_the_same_message(household, rows, name):
-    before = rows(household.account)
-    answers = {kind: ask(name, caller, household.things) for kind, caller in household.outdated().items()}
+def test_all_invalid_keys_are_refused_with_the_same_message(keyed_account, rows, name):
+    before = rows(keyed_account.account)
+    answers = {
+        kind: ask(name, caller, keyed_account.things)
+        for kind, caller in keyed_account.callers_with_invalid_keys().items()
+    }
     for answer in answers.values():
         body = refused(answer, name, 401, INVALID[SCOPED[name].family])
         assert body["agent_contract"]["retryable"] is False
-    assert len({told(answer, None) for answer in answers.values()}) == 1
+    assert len({comparable(answer, None) for answer in answers.values()}) == 1
     assert len({str(head(answer)) for answer in answers.values()}) == 1
-    assert rows(household.account) == before
+    assert rows(keyed_account.account) == before
 
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
-def test_a_key_without_the_scope_is_refused_with_the_name_of_the_scope(household, rows, name):
+def test_a_key_without_the_scope_is_refused_with_the_name_of_the_scope(keyed_account, rows, name):
     operation = SCOPED[name]
     wrong = [scope for scope in SCOPES if not grants(scope, operation.scope)]
-    before = rows(household.account)
+    before = rows(keyed_account.account)
     for scope in wrong:
-        answer = ask(name, household.keys[scope], household.things)
+        answer = ask(name, keyed_account.keys[scope], keyed_account.things)
         body = refused(answer, name, 403, "forbidden")
         if operation.family != OCTOSTORE:
             assert body["scope"] == operation.scope
         if operation.family == HOLDFAST_API:
             assert answer.header("WWW-Authenticate") == 'Bearer error="insufficient_scope"'
     assert wrong or name in OPEN_TO_EVERY_KEY
-    assert rows(household.account) == before
+    assert rows(keyed_account.account) == before
 
 
 @one_store
 @pytest.mark.parametrize("name", SCOPED)
 def test_every_scope_that_grants_an_operation_is_accepted(server, name):
-    """Each in an account of its own, as many of them change what they find."""
+    """In a new account, because many operations change the resources."""
     own = Resources(register(server.anyone))
     REQUESTS[name](own)
     for scope in (scope for scope in SCOPES if grants(scope, SCOPED[name].scope)):
@@ -320,15 +323,15 @@ def test_every_scope_that_grants_an_operation_is_accepted(server, name):
 
 @one_store
 @pytest.mark.parametrize("name", sorted(SCOPED.keys() - OWN_KEY))
-def test_a_key_for_reading_reads_and_does_not_write(household, rows, name):
+def test_a_key_for_reading_reads_and_does_not_write(keyed_account, rows, name):
     operation = SCOPED[name]
-    before = rows(household.account)
-    answer = ask(name, household.keys["read"], household.things)
+    before = rows(keyed_account.account)
+    answer = ask(name, keyed_account.keys["read"], keyed_account.things)
     if operation.method == "GET" and "admin" not in operation.scope:
         assert answer.status == (404 if name in OF_ONE_PRINCIPAL else 200), str(answer)
     else:
         refused(answer, name, 403, "forbidden")
-    assert rows(household.account) == before
+    assert rows(keyed_account.account) == before
 
 
 # -- lists, cursors, keys ----------------------------------------------------------------------------------------
@@ -346,7 +349,7 @@ def test_cursors_of_another_account_are_refused_like_cursors_that_never_existed(
         assert [answer.status for answer in answers] == [400, 400], path
         assert answers[0].json["errors"] == answers[1].json["errors"]
     cursor = events(owner)[-1]["seq"]
-    assert turned_away(stranger.get(f"/v1/events?after={cursor}"), 409, "cursor_ahead")["last"] < cursor
+    assert refused_as_problem(stranger.get(f"/v1/events?after={cursor}"), 409, "cursor_ahead")["last"] < cursor
 
 
 def test_filters_match_nothing_of_another_account(victim, stranger):
@@ -354,7 +357,7 @@ def test_filters_match_nothing_of_another_account(victim, stranger):
     pending(owner, tag="theirs", uniqueKey="theirs", createdBy="them")
     claimed = held(owner)
     request_id = events(owner)[-1]["request_id"]
-    for query in ("tag=theirs", "key=theirs", f"sessionId={victim.life.id}", "status=claimed", "type=work"):
+    for query in ("tag=theirs", "key=theirs", f"sessionId={victim.named_session.id}", "status=claimed", "type=work"):
         assert done(stranger.list(query))["tasks"] == [], query
     for query in (f"request_id={request_id}", f"subject=task:{claimed['id']}", "kind=task.*"):
         assert events(stranger, query) == [], query
@@ -363,7 +366,7 @@ def test_filters_match_nothing_of_another_account(victim, stranger):
 
 
 def test_requests_that_wait_are_not_woken_by_another_account(victim, stranger):
-    """Whoever waits for events or work is not woken by another account's."""
+    """Neither a read of events nor a claim that waits ends because of a task of another account."""
     started = time.monotonic()
     last = events(stranger)[-1]["seq"]
     pending(victim.account)
@@ -394,14 +397,14 @@ def test_idempotency_keys_of_two_accounts_are_separate(victim, stranger):
 
 
 def test_nothing_can_be_claimed_for_a_session_of_another_account(victim, stranger, rows):
-    before_life = victim.life
+    session = victim.named_session
     before = rows(victim.account)
     task = pending(stranger)["id"]
     for answer in (
-        stranger.do("claim", task, session_id=before_life.id),
-        stranger.post("/v1/tasks/claim", {"session_id": before_life.id}),
-        stranger.post(job_path(fresh(), "/claim"), {"owner": "me", "session_id": before_life.id}),
-        stranger.acquire(fresh("lock"), session_id=before_life.id, ephemeral=True),
+        stranger.do("claim", task, session_id=session.id),
+        stranger.post("/v1/tasks/claim", {"session_id": session.id}),
+        stranger.post(job_path(fresh(), "/claim"), {"owner": "me", "session_id": session.id}),
+        stranger.acquire(fresh("lock"), session_id=session.id, ephemeral=True),
     ):
         assert answer.status == 404, str(answer)
     assert rows(victim.account) == before

@@ -14,11 +14,11 @@ NEVER_KEPT = {"Cache-Control": "no-store", "Pragma": "no-cache"}
 
 
 @pytest.fixture(scope="module")
-def open_doors(request, tmp_path_factory):
-    """Servers where anybody may take a name, one for each store."""
+def registration_servers(request, tmp_path_factory):
+    """Servers with registration of users enabled, one for each store."""
     servers = {}
 
-    def open_door(store):
+    def registration_server(store):
         if store not in servers:
             url = f"sqlite:///{tmp_path_factory.mktemp('users')}/x.db"
             if store == "postgres":
@@ -26,14 +26,14 @@ def open_doors(request, tmp_path_factory):
             servers[store] = Program(url, LOCAL_REGISTRATION="true", ROOT_KEY=ROOT_KEY, ADMIN_KEY=ADMIN_KEY).start()
         return servers[store]
 
-    yield open_door
+    yield registration_server
     for server in servers.values():
         server.close()
 
 
 @pytest.fixture
-def ctx(open_doors, store):
-    return open_doors(store)
+def ctx(registration_servers, store):
+    return registration_servers(store)
 
 
 def sign_up(server, username=None, **fields):
@@ -41,7 +41,7 @@ def sign_up(server, username=None, **fields):
 
 
 def user(server, **fields):
-    """Somebody with a name of their own."""
+    """Register a user."""
     body = success(sign_up(server, **fields))
     return bearer(server.port, body["token"], body["username"])
 

@@ -1,6 +1,6 @@
 """Tools that need input from the client. In the old protocol they send it a request; in the new one they return one.
 
-Holdfast itself never asks its clients for anything; these show that its endpoint would not stand in the way.
+Holdfast itself never asks its clients for anything; these show that its endpoint supports it.
 """
 
 import json
