@@ -10,18 +10,19 @@ from holdfast.backup.backup import backup
 from holdfast.backup.restore import restore
 from holdfast.core.errors import DamagedRow
 from holdfast.core.event import DAMAGED
+from holdfast.core.lease import Lease
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.telemetry import metric_names
-from tests.damaged_records import COUNTERS, SESSIONS, TTL, cases_for, damaged, fill, without_rules, write
+from tests.damaged_records import BLOB, COUNTERS, SESSIONS, TTL, cases_for, damaged, fill, without_rules, write
 from tests.dashboard.in_process import InProcessDashboard
 from tests.http.job_client import ROOT_KEY
 from tests.proof_size import sized
-from tests.support import ACCOUNT, DrivenClock, claim, make_store, once, transact, wait_until
-from tests.task_commands import create, take
+from tests.support import ACCOUNT, DrivenClock, claim, heartbeat, make_store, once, transact, wait_until
+from tests.task_commands import beat, create, take, take_this
 
 BAD_SESSION = SESSIONS["bad"]
 LISTS = {
@@ -181,6 +182,25 @@ def test_claims_skip_damaged_tasks_at_the_head_of_their_queue(store):
     assert [granted.task.id for granted in outcome.taken] == ["t4", "t5"]
 
 
+@pytest.mark.parametrize("kind", ["sqlite"])
+def test_a_blob_in_any_column_of_a_row_fails_no_other_command_of_its_batch(store):
+    transact(store, *(claim(name, f"l-{name}") for name in ("good", "bad")), create("good"), create("bad"))
+    transact(store, take_this("good"), take_this("bad"))
+    commands = [verb for name in ("good", "bad") for verb in (heartbeat(name, f"l-{name}"), beat(name))]
+    with without_rules(store):
+        for row_type in (Lease, Task):
+            for column in sorted({*row_type.__struct_fields__} - row_type.booleans - {"account", "id"}):
+                ((before,),) = write(store, f"SELECT quote({column}) FROM {row_type.table} WHERE id = 'bad'")
+                for blob in (BLOB, "x'41'"):
+                    write(store, f"UPDATE {row_type.table} SET {column} = {blob} WHERE id = 'bad'")
+                    outcomes = transact(store, *commands)
+                    failed = [isinstance(each, Exception) for each in outcomes]
+                    assert failed == [False, False, row_type is Lease, row_type is Task], (column, outcomes)
+                    (error,) = (each for each in outcomes if isinstance(each, DamagedRow))
+                    assert error.columns[column] in {b"\xffA", b"A"}, column
+                write(store, f"UPDATE {row_type.table} SET {column} = {before} WHERE id = 'bad'")
+
+
 @both
 def test_a_list_with_damaged_rows_in_every_page_still_ends_at_its_end(store):
     transact(store, *(create(f"t{number:02}", payload="{}") for number in range(20)))
@@ -196,9 +216,10 @@ def test_a_list_with_damaged_rows_in_every_page_still_ends_at_its_end(store):
 
 @both
 def test_the_sweep_frees_everything_beside_damaged_rows(store, caplog):
+    damage = BLOB if store.name == "sqlite" else "'nope'"
     fill(store)
     with without_rules(store):
-        write(store, "UPDATE leases SET ended = 'nope' WHERE id = 'bad-leases'")
+        write(store, f"UPDATE leases SET ended = {damage} WHERE id = 'bad-leases'")
         write(store, "UPDATE tasks SET backoff = '7' WHERE id = 'bad-tasks'")
         write(store, "UPDATE leases SET session = 'absent', ephemeral = TRUE WHERE id = 'good-leases'")
         write(store, f"UPDATE sessions SET opened_at = -1 WHERE id = '{BAD_SESSION}'")

@@ -110,7 +110,9 @@ class DamagedRows:
 
 
 def _raw(value: Any) -> Any:
-    """The value; text with lone surrogates as the bytes that it was made from."""
+    """The value; as bytes if it is text with lone surrogates that was made from them, or an array with their digits."""
+    if isinstance(value, list):
+        return bytes.fromhex(value[0])
     if not isinstance(value, str) or value.isascii():
         return value
     raw = value.encode(errors="surrogateescape")

@@ -107,7 +107,11 @@ class SqliteTransaction:
             self._add_found(rows, row_type, query, (_document(keys),))
 
     def _add_found(self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]) -> None:
-        found: Any = self._execute(query, arguments).fetchone()
+        found: Any
+        try:
+            found = self._execute(query, arguments).fetchone()
+        except apsw.SQLError:  # one of the rows has a blob
+            found = self._execute(queries.with_blobs(row_type, query), arguments).fetchone()
         rows.add(self._damaged_rows.decode_document(row_type, found[0]))
 
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
