@@ -19,6 +19,7 @@ from holdfast.engine.outages import Outages
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob
+from tests.damaged_records import NOT_UTF8, write
 from tests.support import (
     ACCOUNT,
     CAUSE,
@@ -112,6 +113,15 @@ def test_a_program_beside_a_killed_server_gives_the_grace_that_the_server_would_
     assert deadline(served, "long") == clock.now + 60 * SECOND
     assert deadline(served, "short") == clock.now + 10 * SECOND
     check_log(served)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])  # PostgreSQL refuses such an id
+def test_a_held_row_whose_id_is_not_utf8_costs_no_other_holder_its_grace(served, clock, started):
+    put(served, a_lease("bad"))
+    write(served, f"UPDATE leases SET id = {NOT_UTF8} WHERE id = 'bad'")
+    clock.advance(100)
+    assert isinstance(started(served).call(claim("long", "l9")), Held)
+    assert deadline(served, "long") == clock.now + 60 * SECOND
 
 
 def test_grace_reaches_more_holders_than_one_batch_has(served, clock, started, monkeypatch):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -192,9 +193,7 @@ class SqlReader(SqlRecords):
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due."""
         found = self.execute(queries.DUE, *[self.now] * 3, self.wall, account, limit)
-        # Text that is not UTF-8 comes as bytes: nobody can name that row, so nobody holds it.
-        keys = [(table, account, row_id) for table, account, row_id, _ in found]
-        return [key for key in keys if not any(isinstance(part, bytes) for part in key)]
+        return _keys(values[:3] for values in found)
 
     def next_deadline(self) -> Instant | None:
         """When the next row expires or becomes due."""
@@ -203,13 +202,12 @@ class SqlReader(SqlRecords):
 
     def held_at(self, instant: Instant) -> list[Key]:
         """Held jobs and tasks and open named sessions that had not expired at that time."""
-        found = self.execute(queries.HELD_AT, *[instant] * 3)
-        return [(table, account, row_id) for table, account, row_id in found]
+        return _keys(self.execute(queries.HELD_AT, *[instant] * 3))
 
     def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks that finished before then, oldest first."""
         found = self.execute(queries.FINISHED_TASKS, account, instant, dead, limit)
-        return [(Task.table, account, task_id) for account, task_id in found]
+        return _keys((Task.table, *values) for values in found)
 
     # -- the log ---------------------------------------------------------------------------------------------
 
@@ -250,6 +248,15 @@ class SqlReader(SqlRecords):
     def subjects_after(self, account: str, subject: str, limit: int) -> list[str]:
         """The subjects that sort after one."""
         return [found for (found,) in self.execute(queries.SUBJECTS_AFTER, account, subject, limit)]
+
+
+def _keys(found: Iterable[tuple[Any, ...]]) -> list[Key]:
+    """The keys of a result. Text that is not UTF-8 comes as bytes: nobody can name such a row, so nobody holds it."""
+    return [
+        (table, account, row_id)
+        for table, account, row_id in found
+        if not isinstance(account, bytes) and not isinstance(row_id, bytes)
+    ]
 
 
 _SURROGATES = range(0xD800, 0xE000)
