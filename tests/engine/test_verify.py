@@ -64,7 +64,7 @@ def test_a_store_with_a_truncated_log_is_valid(filled_store, clock):
         (["DELETE FROM tasks WHERE id = 't3'"], ["task:t3: by the log it exists", "miscounted: work/pending"]),
         (["UPDATE task_counts SET total = total + 1 WHERE account = 'default'"], ["miscounted: work/pending"]),
         (["UPDATE event_counters SET floor = 3", "DELETE FROM events WHERE seq = 2"], ["default"]),
-        (["UPDATE event_counters SET seq = seq + 1 WHERE account = 'other'"], ["other: events 2 to 2 are missing"]),
+        (["UPDATE event_counters SET seq = seq + 1 WHERE account = 'other'"], ["other: event 2 is missing"]),
     ],
     ids=["a column", "an owner", "a row", "a count", "an event", "the counter"],
 )  # fmt: skip

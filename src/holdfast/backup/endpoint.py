@@ -19,6 +19,8 @@ NOT_COPIED = frozenset({STATE, "schema_version", BACKUP, COPY})
 STATE_OF_ITS_OWN = frozenset({"id", "minimum_schema"})
 """Columns of the state row that are not copied: they belong to the schema of each database."""
 PAGE = 500
+LEFT_OUT = "it cannot be copied"
+"""Part of what is reported about a record that the target refuses."""
 
 Record = tuple[Any, ...]
 OnProgress = Callable[[str, int, int], None]
@@ -58,6 +60,10 @@ class Table(msgspec.Struct, frozen=True):
     def key_sql(self) -> str:
         """The key, quoted for a statement."""
         return ", ".join(map(quote, self.key))
+
+    def left_out(self, record: Record, reason: object) -> str:
+        """The report of a record that the target refuses: table, key and the reason."""
+        return f"{self.name} {' '.join(map(str, self.key_of(record)))}: {LEFT_OUT}: {reason}"
 
     def key_of(self, record: Record) -> Record:
         """The key of a record."""

@@ -9,7 +9,7 @@ import hashlib
 
 import msgspec
 
-from holdfast.backup.backup import refuse_differences
+from holdfast.backup.backup import MAX_SHOWN, refuse_differences
 from holdfast.backup.copy import compare, shared_tables
 from holdfast.backup.endpoint import CopyRefused, Endpoint, OnProgress, Table, pages
 from holdfast.backup.postgres import PostgresEndpoint
@@ -36,6 +36,7 @@ def copy_into_database(source: Endpoint, to: Settings, report: OnProgress, *, ch
         tables = shared_tables(source, target)
         _copy_rest(source, target, tables, copied, report)
         try:
+            _refuse_left_out(target)
             counts = compare(source, target, tables, report)
             if check:
                 _check_database(to, report)
@@ -59,6 +60,12 @@ def _copy_rest(
         for page in pages(source, table, after):
             copied.put(target, table, page)
             report("copied", copied.position.done, total)
+
+
+def _refuse_left_out(target: PostgresEndpoint) -> None:
+    """Raise CopyRefused with the first few rows that the database refuses."""
+    if target.left_out:
+        raise CopyRefused(f"the database refuses damaged rows: {'; '.join(target.left_out[:MAX_SHOWN])}")
 
 
 def _check_database(to: Settings, report: OnProgress) -> None:

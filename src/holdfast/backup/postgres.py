@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from psycopg import sql
+from psycopg import DataError, IntegrityError, sql
 
 from holdfast.backup.endpoint import NOT_COPIED, STATE, STATE_OF_ITS_OWN, CopyRefused, Record, Table
 from holdfast.store.postgres.connection import Connection
@@ -31,6 +31,8 @@ class PostgresEndpoint:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.left_out: list[str] = []
+        """Records that the database refuses: table, key and the reason."""
         found: dict[str, list[tuple[str, int]]] = {}
         self._booleans: set[tuple[str, str]] = set()
         for table, column, position, is_boolean in connection.execute(_COLUMNS):
@@ -62,11 +64,25 @@ class PostgresEndpoint:
         return self.connection.execute(query, after or ()).fetchall()
 
     def put(self, table: Table, records: list[Record]) -> None:
-        """Add records."""
+        """Add records. Those that the database refuses, which are damaged in the source, are left out."""
+        try:
+            self._copy(table, records)
+        except (DataError, IntegrityError) as error:
+            if len(records) == 1:
+                self.left_out.append(table.left_out(records[0], error.diag.message_primary or error))
+                return
+            middle = len(records) // 2
+            self.put(table, records[:middle])
+            self.put(table, records[middle:])
+
+    def _copy(self, table: Table, records: list[Record]) -> None:
+        """Add all records, or none."""
         columns = sql.SQL(", ").join(map(sql.Identifier, table.columns))
         statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), columns)
-        with self.connection.cursor() as cursor, cursor.copy(statement) as stream:
+        with self.connection.transaction(), self.connection.cursor() as cursor, cursor.copy(statement) as stream:
             for record in records:
+                if any(isinstance(value, bytes) for value in record):  # it would become text that looks valid
+                    raise DataError("it has text that is not valid UTF-8")
                 stream.write_row(record)
 
     def count(self, table: Table) -> int:

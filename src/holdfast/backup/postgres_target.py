@@ -43,10 +43,11 @@ class PostgresTarget:
                 raise CopyRefused("the database already holds a store: use --replace to overwrite it")
             self._endpoint.clear(self._tables)
 
-    def fill(self, source: SqliteEndpoint, report: OnProgress) -> None:
-        """Copy everything into it."""
+    def fill(self, source: SqliteEndpoint, report: OnProgress) -> list[str]:
+        """Copy everything into it; returns the records that it refuses."""
         wait_for_clock(self._endpoint, source.state()["now"])
         copy(source, self._endpoint, shared_tables(source, self._endpoint), report)
+        return self._endpoint.left_out
 
 
 @contextmanager

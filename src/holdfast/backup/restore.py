@@ -6,6 +6,7 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace as replace_fields
 
 from holdfast.backup import header as headers
 from holdfast.backup.backup import check_copy
@@ -46,6 +47,8 @@ class Restored(msgspec.Struct, frozen=True):
     """Leases that were held when the backup was taken: their ids are void."""
     keys_unknown: bool
     """No store was replaced, so keys revoked or rotated since then work again."""
+    damaged: list[str]
+    """Rows that cannot be used, rows that were left out, and how the store differs from its log because of them."""
 
 
 def restore(
@@ -98,8 +101,8 @@ def _restore_database(settings: Settings, path: Path, report: OnProgress, *, rep
                 partial, path, ReplacedStore(database.token, database.logs, database.keys), report, check=check
             )
         with open_snapshot(ready) as file:
-            database.fill(SqliteEndpoint(file), report)
-    return outcome
+            left_out = database.fill(SqliteEndpoint(file), report)
+    return replace_fields(outcome, damaged=outcome.damaged + left_out)
 
 
 def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnProgress, *, check: bool) -> Restored:
@@ -122,8 +125,8 @@ def _build_store(partial: Path, path: Path, replaced: ReplacedStore, report: OnP
     keys_ended = end_revoked_keys(store, replaced.keys)
     leases_ended = end_leases(store)
     store.close()
-    if check:
-        check_copy(partial, report, header.damaged)
+    found = check_copy(partial, report, header.damaged) if check else []
+    damaged = list(dict.fromkeys(header.damaged + found))
     with closing(connect(partial)) as connection:
         leave_wal_mode(connection)
-    return Restored(header, token, keys_ended, leases_ended, keys_unknown=not replaced.keys)
+    return Restored(header, token, keys_ended, leases_ended, keys_unknown=not replaced.keys, damaged=damaged)

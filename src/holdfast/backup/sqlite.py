@@ -69,8 +69,7 @@ class SqliteEndpoint:
         try:
             self._execute(statement, record)
         except (apsw.ConstraintError, apsw.MismatchError) as error:
-            key = " ".join(map(str, table.key_of(record)))
-            self.left_out.append(f"{table.name} {key}: it cannot be copied: {error}")
+            self.left_out.append(table.left_out(record, error))
 
     def count(self, table: Table) -> int:
         """How many records there are."""

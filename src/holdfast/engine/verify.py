@@ -10,9 +10,9 @@ import msgspec
 
 from holdfast.core.errors import DamagedRow
 from holdfast.core.event import BrokenLog, DamagedLog, fold, row_image, subject_of
-from holdfast.core.log_gap import is_log_subject, is_next
+from holdfast.core.log_gap import RESTORED, is_log_subject, is_next, last_kept_seq
 from holdfast.core.page import PAGE_BYTES, is_full
-from holdfast.core.row import Row
+from holdfast.core.row import Key, Row
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader, Store
 from holdfast.store.contract.reads import whole_history
@@ -21,6 +21,8 @@ from holdfast.store.rows import ROW_TYPES
 PAGE = 1_000
 MAX_CHECKS = 3
 """A row that changes during a check may differ from its log for a moment, so a difference is checked again."""
+MAX_MISSING = 100
+"""More events that are missing in a row are one difference."""
 
 Progress = Callable[[str, int], None]
 
@@ -32,6 +34,8 @@ class Report(msgspec.Struct):
     rows: int = 0
     events: int = 0
     differences: list[str] = []
+    subjects: dict[str, Key] = {}
+    """What a difference is about, by its text: (table, account, id); the id is empty for the counts of an account."""
     damaged: list[str] = []
     """Rows that cannot be used: table, key and what is wrong."""
 
@@ -46,20 +50,20 @@ def verify(store: Store, progress: Progress = lambda *_: None) -> Report:
             progress("rows", report.rows)
             if isinstance(row, Task):
                 counted[row.account, row.type, row.state] += 1
-            _check(report, partial(_difference, store, row))
+            _check(report, row.key, partial(_difference, store, row))
     with store.read() as reader:
         accounts = reader.log_accounts()
     report.accounts = len(accounts)
     for account in accounts:
         _verify_log(store, account, report, progress)
         if not any(key[:2] == (Task.table, account) for key in store.damaged_rows.known()):
-            _check(report, partial(_miscounted, store, account, counted))
+            _check(report, ("task_counts", account, ""), partial(_miscounted, store, account, counted))
     store.check_other_records()
     report.damaged = [f"{' '.join(key)}: {damage}" for key, damage in sorted(store.damaged_rows.known().items())]
     return report
 
 
-def _check(report: Report, find_difference: Callable[[], str | None]) -> None:
+def _check(report: Report, subject: Key, find_difference: Callable[[], str | None]) -> None:
     """Report a difference if it is still there after `MAX_CHECKS` checks."""
     found: str | None = None
     for _ in range(MAX_CHECKS):
@@ -67,7 +71,12 @@ def _check(report: Report, find_difference: Callable[[], str | None]) -> None:
         if found is None:
             return
     assert found is not None
-    report.differences.append(found)
+    _add(report, found, subject)
+
+
+def _add(report: Report, difference: str, subject: Key) -> None:
+    report.differences.append(difference)
+    report.subjects[difference] = subject
 
 
 def _rows(store: Store, row_type: type[Row]) -> Iterator[Row]:
@@ -113,17 +122,26 @@ def _verify_log(store: Store, account: str, report: Report, progress: Progress) 
         position = max(cursor, floor if page and page[0].seq > floor else cursor)
         for event in page:
             if not is_next(event, position):
-                report.differences.append(f"{account}: event {position + 1} is missing from the log")
-                break
+                kept = last_kept_seq(event) if event.kind == RESTORED else 0
+                _add_missing(report, account, position + 1, kept if kept > position else event.seq - 1)
             position = event.seq
         if not page:
             if floor < last:
-                report.differences.append(f"{account}: events {max(cursor, floor) + 1} to {last} are missing")
-            return
+                _add_missing(report, account, max(cursor, floor) + 1, last)
+            break
         report.events += len(page)
         progress("events", report.events)
         cursor = page[-1].seq
     _verify_subjects(store, account, report)
+
+
+def _add_missing(report: Report, account: str, first: int, last: int) -> None:
+    """Report events that are missing from the log, those of a long gap as one difference."""
+    if last - first >= MAX_MISSING:
+        report.differences.append(f"{account}: events {first} to {last} are missing from the log")
+        return
+    for seq in range(first, last + 1):
+        _add(report, f"{account}: event {seq} is missing from the log", ("events", account, str(seq)))
 
 
 def _verify_subjects(store: Store, account: str, report: Report) -> None:
@@ -138,7 +156,8 @@ def _verify_subjects(store: Store, account: str, report: Report) -> None:
                 continue
             noun, _, row_id = subject.partition(":")
             if noun in types:
-                _check(report, partial(_missing, store, types[noun](account, row_id)))
+                row = types[noun](account, row_id)
+                _check(report, row.key, partial(_missing, store, row))
             else:
                 report.differences.append(f"{account}: the log has events of {subject}, which is no kind of row")
         if len(subjects) < PAGE:

@@ -90,17 +90,22 @@ def _copy(invocation: Invocation, copy: Callable[[dict[str, Any], Progress], dic
 def _backup(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
     path = Path(arguments["file"])
     header = backup(_settings(arguments["store"]), path, progress, **_options(arguments))
-    for row in header.damaged:
-        print_message(f"holdfast: damaged row: {row}")
+    _print_damaged(header.damaged)
     return {"file": str(path), "bytes": path.stat().st_size} | _header_fields(header)
 
 
 def _restore(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
     done = restore(_settings(arguments["to"]), Path(arguments["file"]), progress, **_options(arguments))
+    _print_damaged(done.damaged)
     if done.keys_unknown:
         print_message(_KEYS_UNKNOWN)
     ended = {"keys_ended": done.keys_ended, "leases_ended": done.leases_ended}
-    return {"tokens_after": done.token} | ended | _header_fields(done.backup)
+    return {"tokens_after": done.token} | ended | _header_fields(done.backup) | {"damaged": done.damaged}
+
+
+def _print_damaged(rows: list[str]) -> None:
+    for row in rows:
+        print_message(f"holdfast: damaged row: {escape(row)}")
 
 
 def _migrate(arguments: dict[str, Any], progress: Progress) -> dict[str, Any]:
