@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import forked_workers
+
 ROOT = Path(__file__).parent.parent
 CONFTEST = """
 from tests.forked_workers import ForkedWorkers
@@ -88,13 +90,15 @@ def test_a_run_that_stops_at_the_first_failure_says_so(run):
     assert "stopping after 1 failures" in output
 
 
-def test_a_worker_goes_on_with_the_folder_that_it_began(run):
+def test_a_worker_goes_on_with_its_folder_then_begins_another_then_helps():
     """The tests of a folder share servers."""
-    prints = "import os, time\ndef test_it(): time.sleep(0.3); print('worker', os.getpid()); assert False"
-    status, output = run(**{f"{folder}/test_{folder}{number}": prints for folder in "ab" for number in range(4)})
-    assert status == pytest.ExitCode.TESTS_FAILED
-    pairs = set(re.findall(r"/test_([ab])\d\.py.*?\nworker (\d+)", output, re.DOTALL))
-    assert len(pairs) == len({worker for _, worker in pairs}) == 2
+    folders = [Path(name) for name in "aabbbccc"]
+    queue = forked_workers._Queue([[number] for number in range(len(folders))], folders)
+    first, second = queue.tests(), queue.tests()
+    taken = [next(worker) for worker in (first, second, first, second, first, second, first, second)]
+    assert [str(folders[number]) for number in taken] == ["a", "b", "a", "b", "c", "b", "c", "c"]
+    assert len(set(taken)) == len(folders)
+    assert [*first, *second] == []
 
 
 def test_a_test_that_needs_the_machine_runs_when_all_others_have_ended(run):

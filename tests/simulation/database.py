@@ -100,9 +100,9 @@ class DatabaseTransaction(MemoryTransaction):
             return super()._ready(account, task_type, limit, wall)
         return [key for key in super()._ready(account, task_type, limit + len(locks), wall) if key not in locks]
 
-    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int] | None:  # type: ignore[override]
         if not self.database.world.faults.overlaps:
-            return {}
+            return None
         wall = self.database.wall()
         ready = {queue: {*super(DatabaseTransaction, self)._ready(*queue, wall)} for queue in needs.ready}
         return {queue[:2]: min(len(keys), queue[2]) for queue, keys in ready.items()}

@@ -69,6 +69,8 @@ class Lane:
         """The commands by which deadlines follow earlier steps, without those that are committed."""
         self._isolated: dict[str, float] = {}
         self._locked_rows = LockedRows()
+        self._unsure: list[Ticket] = []
+        """Claims that are run again, because they found no task beside changes of their batch."""
         self._registry = registry or Registry()
         self.transaction = BatchTransaction(store, number, self._registry)
         self.busy_since: float | None = None
@@ -88,6 +90,9 @@ class Lane:
             self._locked_rows.begin_batch()
             self._work(group)
         self._retry_locked()
+        while self._unsure:
+            unsure, self._unsure = self._unsure, []
+            self._work(unsure)
         self.busy_since = None
         self._registry.add(metric_names.LANE_BUSY, by=time.monotonic() - began)
 
@@ -216,6 +221,7 @@ class Lane:
 
     def _report(self, committed: Committed) -> None:
         """Report a batch to the engine; the lane continues even if that fails."""
+        self._unsure += committed.unsure
         try:
             self._on_commit(committed)
         except Exception:

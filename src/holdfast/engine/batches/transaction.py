@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core.errors import DamagedRow, Refused
 from holdfast.core.row import Instant, Key
+from holdfast.core.task import Task
 from holdfast.engine.batches.steps import freed_names, nearest_deadline
 from holdfast.engine.command import Outcome, Queue
 from holdfast.engine.ticket import Ticket
@@ -33,8 +35,10 @@ class SkippedTasks(Rerun):
 class Committed:
     """A committed batch: its replies, and what other parts of the engine must react to."""
 
-    def __init__(self, replies: list[Reply], view: View) -> None:
+    def __init__(self, replies: list[Reply], view: View, unsure: Sequence[Ticket] = ()) -> None:
         self.replies = replies
+        self.unsure = unsure
+        """Claims that found no task beside changes of the batch; another server may have made one ready before."""
         self.freed: list[Key] = freed_names(view.steps)
         self.offered: dict[Queue, int] = view.offered()
         self.touched: set[Key] = view.touched()
@@ -62,11 +66,15 @@ class BatchTransaction:
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if view.has_unfilled_claim and retry_skipped and view.has_locked_tasks(transaction.count_claimable(needs)):
+            counted = transaction.count_claimable(needs) if view.has_unfilled_claim and retry_skipped else None
+            if counted is not None and view.has_locked_tasks(counted):
                 raise SkippedTasks
+            unsure = [] if counted is None or not view.has_changes else _find_unsure(decided)
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []
             for ticket, outcome, changed in decided:
+                if ticket in unsure:
+                    continue
                 reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
                 binding = reply.binding if isinstance(reply, Outcome) else None
                 command = ticket.command
@@ -79,7 +87,7 @@ class BatchTransaction:
             saved = time.perf_counter()
         self._measure(len(batch), began, loaded, tokens_drawn, saved, time.perf_counter())
         self._trace(batch, began_ns)
-        return Committed(replies, view)
+        return Committed(replies, view, unsure)
 
     def _measure(self, size: int, *moments: float) -> None:
         """Count a batch, its size, and the duration of each phase of its transaction."""
@@ -98,6 +106,18 @@ class BatchTransaction:
         attributes = {trace_names.COMMANDS: len(batch)}
         links = [cause for cause in causes if cause]
         self.traces.record(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began)
+
+
+def _find_unsure(decided: list[tuple[Ticket, Any, bool]]) -> list[Ticket]:
+    """Claims that would be answered that there is no task. Those that wait are woken by the next one."""
+    return [
+        ticket
+        for ticket, outcome, _ in decided
+        if ticket.command.claims == Task.noun
+        and ticket.deadline is None
+        and isinstance(outcome, Outcome)
+        and outcome.waits
+    ]
 
 
 def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:

@@ -20,10 +20,10 @@ class Transaction(Protocol):
         is right for a whole batch. So does the end of the transaction.
         """
 
-    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int] | None:
         """(account, type): how many claimable tasks there are, also those that another server has locked.
 
-        Counted up to the number in `needs.ready`. Empty if no other server can hold locks.
+        Counted up to the number in `needs.ready`. None if no other server can write meanwhile.
         """
 
     def draw(self, count: int) -> list[int]:
