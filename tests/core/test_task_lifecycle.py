@@ -14,7 +14,7 @@ from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, FINAL_STATES
 from tests.proof_size import FULL
 from tests.support import START
 
-EXAMPLES = 3_000 if FULL else 150
+EXAMPLES = 3_000 if FULL else 80
 LEASE = 10
 
 HOLDERS = ["beat", "beat", "complete", "fail", "fail", "hand back", "undeliver", "reissue"]
