@@ -56,7 +56,7 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the collected tests from garbage collection: they live as long as the process. Collect the rest rarely."""
+    """Exclude the collected tests from garbage collection: they live as long as the process. Do the rest rarely."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)

@@ -126,10 +126,12 @@ def test_a_cancelled_wait_for_a_standby_is_an_unknown_outcome(primary, change):
     with opened(url) as store:
         store.open()
         with waiting_for_standbys(primary, "absent"), cancelled_commits(primary), pytest.raises(OutcomeUnknown):
-            if change == "batch":
-                put(store, a_lease("job"))
-            else:
-                store.save_browser_session(BrowserSession("id", SESSION, "default", "id-alice", "hash", 0, 0))
+            for number in range(500):  # PostgreSQL's processes read the setting a moment later
+                if change == "batch":
+                    put(store, a_lease(f"job-{number}"))
+                else:
+                    session = BrowserSession(f"id-{number}", SESSION, "default", "id-alice", "hash", 0, 0)
+                    store.save_browser_session(session)
 
 
 @contextmanager
