@@ -33,10 +33,15 @@ class ForkedWorkers:
         self,
         count: int,
         group_of: Callable[[pytest.Item], str],
+        folder_of: Callable[[pytest.Item], str] = lambda item: str(item.path.parent),
         is_alone: Callable[[pytest.Item], bool] = lambda item: False,
     ) -> None:
-        """`is_alone` chooses tests that measure speed: they run at the end, when nothing else does."""
+        """Groups of one folder share what is expensive; groups that share nothing have folders of their own.
+
+        `is_alone` chooses tests that measure speed: they run at the end, when nothing else does.
+        """
         self._count = count
+        self._folder_of = folder_of
         self._group_of = group_of
         self._is_alone = is_alone
 
@@ -56,7 +61,7 @@ class ForkedWorkers:
         return True
 
     def _run(self, session: pytest.Session, groups: list[list[int]], names: list[str]) -> None:
-        folders = [session.items[tests[0]].path.parent for tests in groups]
+        folders = [self._folder_of(session.items[tests[0]]) for tests in groups]
         queue = _Queue(groups, folders)
         workers = [_Worker(name, session, queue) for name in names[: len(groups)]]
         _Parent(session, queue, workers).run()
@@ -69,7 +74,7 @@ class _Queue:
     that no other has begun; then it helps with the folder that has most groups left.
     """
 
-    def __init__(self, groups: list[list[int]], folders: list[Path]) -> None:
+    def __init__(self, groups: list[list[int]], folders: list[str]) -> None:
         self._groups = groups
         self._folders = folders
         self.all_tests = {test for group in groups for test in group}
@@ -82,7 +87,7 @@ class _Queue:
 
     def tests(self) -> Iterator[int]:
         """Numbers of tests, group after group, until all are taken or the run is stopped."""
-        folder: Path | None = None
+        folder: str | None = None
         while (group := self._take(folder)) is not None:
             folder = self._folders[group]
             for test in self._groups[group]:
@@ -90,7 +95,7 @@ class _Queue:
                     return
                 yield test
 
-    def _take(self, folder: Path | None) -> int | None:
+    def _take(self, folder: str | None) -> int | None:
         fcntl.lockf(self._lock, fcntl.LOCK_EX)
         try:
             left = [group for group in range(len(self._groups)) if not self._taken[group]]
@@ -102,7 +107,7 @@ class _Queue:
         finally:
             fcntl.lockf(self._lock, fcntl.LOCK_UN)
 
-    def _rank(self, own: Path | None, left: list[int]) -> Callable[[int], tuple[int, int, int]]:
+    def _rank(self, own: str | None, left: list[int]) -> Callable[[int], tuple[int, int, int]]:
         """The order in which groups are taken; of those in one folder the first."""
         groups_left = Counter(self._folders[group] for group in left)
         whole = Counter(self._folders)

@@ -51,6 +51,17 @@ HEAVY = (
 )
 """Files that compute for long: they start early, so that no worker is left with one of them at the end."""
 
+SHARED_SERVERS = (
+    "tests/billing/",
+    "tests/cli/",
+    "tests/client/",
+    "tests/compat/octostore/",
+    "tests/compat/orchestrion/",
+    "tests/http/served/",
+    "tests/openapi/",
+    "tests/telemetry/",
+)
+"""Folders with servers for all of their tests: a worker stays in one of them until it has no tests left."""
 ALONE = ("tests/streams/test_scale.py",)
 """Files that compare speeds at full size: nothing else runs beside them."""
 
@@ -69,6 +80,12 @@ def group_of(item: pytest.Item) -> str:
         return item.nodeid
     path = item.nodeid.partition("::")[0]
     return BROWSER_FOLDER if path.startswith(f"{BROWSER_FOLDER}/") else path
+
+
+def folder_of(item: pytest.Item) -> str:
+    """What groups of tests share servers: a folder, or the group alone."""
+    group = group_of(item)
+    return next((folder for folder in SHARED_SERVERS if group.startswith(folder)), group)
 
 
 def sort_by_waiting(items: list[pytest.Item]) -> None:

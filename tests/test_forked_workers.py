@@ -18,7 +18,7 @@ from tests.forked_workers import ForkedWorkers
 
 def pytest_configure(config):
     config.pluginmanager.register(
-        ForkedWorkers(2, lambda item: item.nodeid.partition("::")[0], lambda item: "alone" in item.nodeid)
+        ForkedWorkers(2, lambda item: item.nodeid.partition("::")[0], is_alone=lambda item: "alone" in item.nodeid)
     )
 """
 DYING = """
@@ -92,11 +92,11 @@ def test_a_run_that_stops_at_the_first_failure_says_so(run):
 
 def test_a_worker_goes_on_with_its_folder_then_begins_another_then_helps():
     """The tests of a folder share servers."""
-    folders = [Path(name) for name in "aabbbccc"]
+    folders = [*"aabbbccc"]
     queue = forked_workers._Queue([[number] for number in range(len(folders))], folders)
     first, second = queue.tests(), queue.tests()
     taken = [next(worker) for worker in (first, second, first, second, first, second, first, second)]
-    assert [str(folders[number]) for number in taken] == ["a", "b", "a", "b", "c", "b", "c", "c"]
+    assert [folders[number] for number in taken] == ["a", "b", "a", "b", "c", "b", "c", "c"]
     assert len(set(taken)) == len(folders)
     assert [*first, *second] == []
 
