@@ -11,12 +11,15 @@ from __future__ import annotations
 import logging
 import os
 import random
+import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from holdfast.core.errors import StoreUnavailable
 from holdfast.engine.engine import Engine
 from holdfast.settings import sqlite_path
 from holdfast.store.contract import Store
@@ -52,8 +55,20 @@ def read_calls(path: Path) -> list[Call]:
 
 def open_store(url: str) -> Store:
     store: Store = SqliteStore(sqlite_path(url)) if url.startswith("sqlite:") else PostgresStore(url)
-    store.open()
+    until_available(store.open)
     return store
+
+
+def until_available(action: Callable[[], object]) -> None:
+    """Do it; again, if the connection is cut meanwhile."""
+    for attempt in range(20):
+        try:
+            action()
+        except StoreUnavailable:
+            assert attempt < 19
+            time.sleep(0.2)
+        else:
+            return
 
 
 def read_history(url: str, paths: list[Path]) -> History:
@@ -80,7 +95,10 @@ def run(options: dict[str, Any]) -> None:
 
     store_time = MeasuredTime(now) if options["steady"] else UnknownTime()
     rng, record = random.Random(options["seed"]), Recorder(Path(options["file"])).record
-    engine.start()
+    try:
+        engine.start()
+    except StoreUnavailable:  # the connection was cut: a server ends then, too
+        return
     EngineRun([engine], store_time, rng, options["name"], options["ttl"], record=record, **options["run"]).run(
         options["calls"]
     )

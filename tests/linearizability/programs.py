@@ -9,6 +9,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,10 @@ class Programs:
     def suspend_one(self, rng: random.Random, seconds: float) -> None:
         """Suspend a program for so long."""
         paused = rng.choice(self._running)
-        os.kill(paused.pid, signal.SIGSTOP)
-        time.sleep(seconds)
-        os.kill(paused.pid, signal.SIGCONT)
+        with suppress(ProcessLookupError):  # it has made its calls
+            os.kill(paused.pid, signal.SIGSTOP)
+            time.sleep(seconds)
+            os.kill(paused.pid, signal.SIGCONT)
         self.faults["suspend"] += 1
 
     def begun(self) -> bool:
