@@ -5,7 +5,7 @@
 # starts a new .venv, a changed pyproject.toml installs Holdfast itself again.
 
 PYTHON  ?= python3
-WORKERS ?= 12
+WORKERS ?= 8
 ARGS    ?=
 
 PYTEST  := .venv/bin/python -m pytest --workers $(WORKERS)

@@ -51,7 +51,7 @@ class Postgres:
     ) -> None:
         """`data` is where its files must be, if it matters: all of them, so that none is left after SIGKILL."""
         folder = memory_folder() if in_memory else None
-        self._settings = [] if folder is None else ["-c", f"max_wal_size={MEMORY_WAL}"]
+        self._settings = [] if folder is None else ["-c", f"max_wal_size={MEMORY_WAL}", "-c", "autovacuum=off"]
         self.home = Path(tempfile.mkdtemp(prefix="hf-", dir=folder))  # short: a socket's path holds 107 bytes
         self._data = data or self.home / "data"
         self._who: dict[str, Any] = {}

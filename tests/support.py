@@ -48,7 +48,7 @@ STORES = ["memory", "sqlite", "postgres"]
 settings.register_profile(
     "holdfast",
     deadline=None,
-    max_examples=100 if FULL else 25,
+    max_examples=100 if FULL else 15,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("holdfast")

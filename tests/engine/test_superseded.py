@@ -20,7 +20,7 @@ from tests.proof_size import sized
 from tests.support import STORES, Keep, check_log, every, idle_lane, run
 from tests.task_commands import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
 
-TRIALS, PARTS = sized(60, 1_000), sized(1, 10)
+TRIALS, PARTS = sized(30, 1_000), sized(1, 10)
 REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)
 
 

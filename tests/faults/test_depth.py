@@ -16,7 +16,7 @@ from holdfast.store.sqlite import SqliteStore
 from tests.proof_size import FULL, sized
 from tests.support import ACCOUNT, ALICE, CAUSE
 
-FINISHED, WAITING = sized(20_000, 1_000_000), sized(2_000, 100_000)
+FINISHED, WAITING = sized(10_000, 1_000_000), sized(1_000, 100_000)
 FEW = 1_000
 ROUNDS = sized(60, 400)
 TOMORROW = 24 * 3600 * SECOND

@@ -16,7 +16,7 @@ from tests.store_inspection import assert_store_is_consistent, events_by_task, e
 
 pytestmark = pytest.mark.waits(14)
 
-TASKS = sized(500, 20_000)
+TASKS = sized(250, 20_000)
 KILLS = sized(2, 40)
 CREWS, WORKERS = 4, 8
 PATIENCE_SECONDS = sized(60, 1_800)

@@ -23,7 +23,7 @@ from tests.proof_size import sized
 from tests.support import ACCOUNT, STORES, Futures, claim, heartbeat, make_store, stop_in_time, transact
 
 NAMES = 7
-EVENTS = sized(300, 5_000)
+EVENTS = sized(200, 5_000)
 FOLLOWERS = sized(12, 60)
 SECONDS = sized(60, 300)
 LARGEST = 1_500

@@ -17,7 +17,7 @@ pytest_plugins = ["tests.http.fresh_accounts"]
 
 LARGE = 80
 WRITERS = 6
-ROUNDS = sized(15, 300)
+ROUNDS = sized(8, 300)
 
 
 def page(account, query):
