@@ -25,7 +25,7 @@ def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, tmp_path,
     url = new_postgres_database() if kind == "postgres" else ""
     stores = [make_store(kind, tmp_path, lambda: url, clock) for _ in range(engines)]
     calls = sized(600, CALLS[kind])
-    history = record(stores, clock, seed=part + 100, calls=calls, groups=sized(3, 8), fault_rate=0.06)
+    history = record(stores, clock, seed=part + 100, calls=calls, groups=sized(6, 8), fault_rate=0.06)
     for store in stores:
         store.close()
     seen = check(history)
