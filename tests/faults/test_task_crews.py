@@ -4,6 +4,7 @@ import json
 import random
 import signal
 import threading
+import time
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.store_inspection import assert_store_is_consistent, events_by_task, e
 
 pytestmark = pytest.mark.waits(14)
 
-TASKS = sized(250, 20_000)
+TASKS = sized(500, 20_000)
 KILLS = sized(2, 40)
 CREWS, WORKERS = 4, 8
 PATIENCE_SECONDS = sized(60, 1_800)
@@ -85,7 +86,9 @@ class Works:
     def wait_until_given_up(self, lost):
         """Wait until the leases of a killed crew have expired."""
         after, reports = 0, []
+        until = time.monotonic() + PATIENCE_SECONDS
         while not any(event["data"]["ended"]["worker"].startswith(f"{lost.name}/") for event in reports):
+            assert time.monotonic() < until, "the crew held no task"
             page = done(self.account.get(f"/v1/events?kind=task.expired&after={after}&wait_seconds=15"))
             after, reports = page["nextCursor"], page["events"]
 
