@@ -12,31 +12,26 @@ from holdfast.core.errors import OutcomeUnknown
 from holdfast.store.postgres import PostgresStore
 from tests.support import a_lease, put
 
-RECORD_COMMITS = """
-CREATE TABLE commits (what text, synchronous_commit text);
-CREATE FUNCTION record_commit() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    INSERT INTO commits VALUES (TG_TABLE_NAME, current_setting('synchronous_commit'));
-    RETURN NULL;
-END $$;
-CREATE CONSTRAINT TRIGGER record AFTER INSERT ON leases DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION record_commit();
-CREATE CONSTRAINT TRIGGER record AFTER INSERT ON badges DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION record_commit();
-"""
-"""Triggers that run during COMMIT and record what it will wait for."""
-WARN_AT_COMMIT = """
-CREATE FUNCTION warn() RETURNS trigger LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE WARNING 'storniere Warten auf synchrone Replikation wegen Benutzeraufforderung';
-    RETURN NULL;
-END $$;
-CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON leases DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION warn();
-CREATE CONSTRAINT TRIGGER warn AFTER INSERT ON badges DEFERRABLE INITIALLY DEFERRED
-    FOR EACH ROW EXECUTE FUNCTION warn();
-"""
-"""Triggers that warn during COMMIT, as a PostgreSQL with German messages does if a wait for a standby is cancelled."""
+
+def at_commit(name, statement):
+    """Triggers that run a statement during COMMIT, for a batch and for housekeeping."""
+    return f"""
+    CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {statement}; RETURN NULL; END $$;
+    CREATE CONSTRAINT TRIGGER {name} AFTER INSERT ON leases DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION {name}();
+    CREATE CONSTRAINT TRIGGER {name} AFTER INSERT ON badges DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION {name}();
+    """
+
+
+RECORD_COMMITS = "CREATE TABLE commits (what text, synchronous_commit text);" + at_commit(
+    "record", "INSERT INTO commits VALUES (TG_TABLE_NAME, current_setting('synchronous_commit'))"
+)
+"""Record what each COMMIT will wait for."""
+WARN_AT_COMMIT = at_commit(
+    "warn", "RAISE WARNING 'storniere Warten auf synchrone Replikation wegen Benutzeraufforderung'"
+)
+"""Warn, as a PostgreSQL with German messages does if a wait for a standby is cancelled."""
 
 
 @pytest.mark.parametrize("pooled", [False, True], ids=["direct", "behind a pooler"])
