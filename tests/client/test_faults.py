@@ -109,21 +109,21 @@ def test_a_lease_is_lost_in_time_if_the_server_is_paused_or_the_network_silent(t
             job.check()
             server.process.send_signal(signal.SIGSTOP)
             threading.Timer(2.5, server.process.send_signal, [signal.SIGCONT]).start()
-            lost_after = until_lost(job)
-        assert lost_after < 2.3  # the server still slept
+            paused_at = clock.now()
+            held_until = last_passed_check(job)
+        assert held_until - paused_at < 2.3  # the server still slept
         # The server is well, but its answers never come: others can have the job, and do.
         with client_of(server) as other, pytest.raises(LeaseLost), client.job(f"{name}-2", "me", ttl=1) as job:
             fate[0] = HANG
             taken = []
             taking = threading.Thread(target=lambda: taken.append(take(other, f"{name}-2")))
             taking.start()
-            until_lost(job)
-            lost_at = clock.now()
+            held_until = last_passed_check(job)
             # Renewals still reach the server, so it stays ours there; the way there is cut as well.
             fate[0] = CUT
             taking.join(20)
             fate[0] = PASS
-            assert lost_at < taken[0]
+            assert held_until < taken[0]
             job.check()
 
 
@@ -143,20 +143,21 @@ def test_a_late_answer_extends_the_lease_no_further_than_a_prompt_one(sqlite_ser
         taking.start()
         wait_until(lambda: CUT in proxy.fates)
         job.check()
-        until_lost(job)
-        lost_at = clock.now()
+        held_until = last_passed_check(job)
         taking.join(20)
-        assert lost_at < taken[0]
+        assert held_until < taken[0]
         job.check()
 
 
-def until_lost(job):
-    began = clock.now()
+def last_passed_check(job):
+    """When the last check was made that the job passed: a busy machine may show its failure later, but not earlier."""
+    passed = began = clock.now()
     with pytest.raises(LeaseLost):
-        while clock.now() - began < 10:
+        while (now := clock.now()) - began < 10:
             job.check()
-            time.sleep(0.01)
-    return clock.now() - began
+            passed = now
+            time.sleep(0.001)
+    return passed
 
 
 def take(client, name):
