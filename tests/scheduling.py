@@ -62,8 +62,8 @@ SHARED_SERVERS = (
     "tests/telemetry/",
 )
 """Folders with servers for all of their tests: a worker stays in one of them until it has no tests left."""
-ALONE = ("tests/streams/test_scale.py",)
-"""Files that compare speeds at full size: nothing else runs beside them."""
+ALONE = ("tests/faults/test_flood.py", "tests/streams/test_scale.py")
+"""Files that load the whole machine at full size: nothing else runs beside them."""
 
 
 def is_alone(item: pytest.Item) -> bool:
