@@ -62,8 +62,13 @@ SHARED_SERVERS = (
     "tests/telemetry/",
 )
 """Folders with servers for all of their tests: a worker stays in one of them until it has no tests left."""
-ALONE = ("tests/faults/test_flood.py", "tests/streams/test_scale.py")
-"""Files that load the whole machine at full size: nothing else runs beside them."""
+ALONE = (
+    "tests/faults/test_flood.py",
+    "tests/faults/test_task_latency.py",
+    "tests/linearizability/test_programs.py::test_every_answer_fits_one_order_while_the_database_s_clock_is_set",
+    "tests/streams/test_scale.py",
+)
+"""Tests that load the whole machine at full size, or measure a time: nothing else runs beside them."""
 
 
 def is_alone(item: pytest.Item) -> bool:
