@@ -165,6 +165,27 @@ def test_a_signal_ends_a_run_that_waits(shell, job):
     assert not (shell.home / "ran").exists()
 
 
+MISSED_SIGNAL = """
+import os, signal, threading
+from holdfast.transport.cli.hold.supervisor import Signals, Stopped
+signals = Signals()
+def signal_this_thread():
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+try:
+    with signals.noticed():
+        threading.Timer(0.3, signal_this_thread).start()
+        os.read(os.pipe()[0], 1)
+except Stopped as stopped:
+    os._exit(stopped.status)
+"""
+
+
+def test_a_signal_that_interrupts_no_system_call_is_noticed():
+    """As one that comes right before the call: here another thread gets it while the main thread waits."""
+    waiting = subprocess.run([sys.executable, "-c", MISSED_SIGNAL], timeout=20, check=False)
+    assert waiting.returncode == 128 + signal.SIGTERM
+
+
 def test_the_command_and_its_children_die_with_a_killed_holdfast(shell, job):
     running = shell.start("run", job, *python(PARENT))
     grandchild = started(running)

@@ -33,7 +33,8 @@ def run(invocation: Invocation) -> int:
             print_message(
                 f"holdfast: waiting for {answer['job_id']}, held by {escape(answer['owner'] or 'another owner')}"
             )
-            answer = call_until(client, "claim_job", arguments, NO_LIMIT if wait is None else wait, is_granted)
+            with signals.noticed():
+                answer = call_until(client, "claim_job", arguments, NO_LIMIT if wait is None else wait, is_granted)
             sent_at = _confirm(client, answer)
         if answer["status"] == "held":
             print_message(f"holdfast: {answer['job_id']} is held by {escape(answer['owner'] or 'another owner')}")

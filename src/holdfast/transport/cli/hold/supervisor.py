@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ LONGEST_GRACE = 5.0
 GRACE_PART = 0.1
 """Part of the TTL that a command has between TERM and KILL."""
 NOT_FOUND, NOT_RUNNABLE = 127, 126
+NOTICE_SECONDS = 0.2
 
 
 class Stopped(Exception):
@@ -39,6 +41,21 @@ class Signals:
         for number in FORWARDED:
             if signal.getsignal(number) is not signal.SIG_IGN:  # under nohup: ignored signals stay ignored
                 signal.signal(number, self._forward)
+
+    @contextmanager
+    def noticed(self) -> Iterator[None]:
+        """Notice signals soon, although this thread waits for an answer.
+
+        A signal that comes right before a system call does not interrupt it, and Python runs the handler after the
+        call: up to a minute later. A timer interrupts it again and again.
+        """
+        before = signal.signal(signal.SIGALRM, lambda *_: None)
+        signal.setitimer(signal.ITIMER_REAL, NOTICE_SECONDS, NOTICE_SECONDS)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
     def _forward(self, number: int, _: FrameType | None) -> None:
         if self.child is None:
