@@ -42,6 +42,8 @@ def test_a_waiting_call_blocks_no_other_and_a_cancelled_one_leaves_the_queue(tmp
             waiting = asyncio.create_task(client.claim_job("a", "second", wait_seconds=30))
             assert (await client.claim_job("b", "third"))["status"] == "claimed"
             await asyncio.to_thread(wait_until, lambda: engine.name_waiters.size() == 1)
+            # A waiter tries once more when it has joined the queue. After another claim that try is over.
+            assert (await client.claim_job("c", "third"))["status"] == "claimed"
             assert not waiting.done()
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
