@@ -38,7 +38,7 @@ class ForkedWorkers:
     ) -> None:
         """Groups of one folder share what is expensive; groups that share nothing have folders of their own.
 
-        `is_alone` chooses tests that measure speed: they run at the end, when nothing else does.
+        `is_alone` chooses tests that need the whole machine: they run at the end, when nothing else does.
         """
         self._count = count
         self._folder_of = folder_of
