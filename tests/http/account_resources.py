@@ -4,6 +4,7 @@ A row of `REQUESTS` makes the request of one operation: (path, body) about resou
 a scope needs a row here.
 """
 
+import time
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +18,11 @@ from tests.compat.orchestrion.expect import ABSENT
 from tests.http.job_client import fresh, job_path
 from tests.http.replies import done
 from tests.http.session_client import begin
+
+LASTING_SECONDS = 3600
+"""How long a resource is held, so that none expires while a test compares rows."""
+OCTOSTORE_SESSION_SECONDS = 300
+"""The longest one; `Resources.keep_alive` renews it."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,13 @@ class Resources:
     def __init__(self, account: Account) -> None:
         self.account = account
         self.made: list[Thing] = []
+        self._renewed_at = time.monotonic()
+
+    def keep_alive(self) -> None:
+        """Renew what would expire first, now and then."""
+        if time.monotonic() - self._renewed_at > OCTOSTORE_SESSION_SECONDS / 3:
+            done(self.account.keep_alive(self.session.id))
+            self._renewed_at = time.monotonic()
 
     def _keep(self, *thing: str) -> Thing:
         self.made.append(Thing(*thing))
@@ -44,7 +57,7 @@ class Resources:
 
     @cached_property
     def held(self) -> Thing:
-        task = states.held(self.account)
+        task = states.held(self.account, leaseDurationSeconds=LASTING_SECONDS)
         return self._keep(task["id"], task["leaseId"])
 
     @cached_property
@@ -54,20 +67,22 @@ class Resources:
     @cached_property
     def job(self) -> Thing:
         name = fresh()
-        return self._keep(name, done(self.account.post(job_path(name, "/claim"), {"owner": "me"}))["lease_id"])
+        asked = {"owner": "me", "ttl_seconds": LASTING_SECONDS}
+        return self._keep(name, done(self.account.post(job_path(name, "/claim"), asked))["lease_id"])
 
     @cached_property
     def lock(self) -> Thing:
         name = fresh("lock")
-        return self._keep(name, done(self.account.acquire(name))["lease_id"])
+        return self._keep(name, done(self.account.acquire(name, ttl_seconds=LASTING_SECONDS))["lease_id"])
 
     @cached_property
     def session(self) -> Thing:
-        return self._keep(done(self.account.open_session(), 201)["session_id"])
+        asked = {"ttl_seconds": OCTOSTORE_SESSION_SECONDS}
+        return self._keep(done(self.account.open_session(**asked), 201)["session_id"])
 
     @cached_property
     def named_session(self) -> Thing:
-        session = begin(self.account, self.name)
+        session = begin(self.account, self.name, ttl_seconds=LASTING_SECONDS)
         return self._keep(session["session_id"], session["lease_id"])
 
     @cached_property

@@ -108,7 +108,9 @@ def keyed_accounts():
 
 @pytest.fixture
 def keyed_account(keyed_accounts, server):
-    return keyed_accounts(server)
+    keyed_account = keyed_accounts(server)
+    keyed_account.things.keep_alive()
+    return keyed_account
 
 
 class KeyedAccount:
