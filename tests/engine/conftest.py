@@ -63,7 +63,7 @@ def started():
         return engine
 
     yield started
-    running = [engine for engine in engines if any(lane.thread.is_alive() for lane in engine._lanes)]
+    running = [engine for engine in engines if any(lane.thread.is_alive() for lane in engine.lanes.all)]
     with ThreadPoolExecutor() as pool:
         list(pool.map(stop_in_time, running))
 

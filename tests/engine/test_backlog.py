@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import random
+import threading
+from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor, wait
-from queue import SimpleQueue
+from functools import partial
 
 import pytest
 
@@ -12,7 +14,7 @@ from holdfast.core.errors import Draining, Overloaded
 from holdfast.engine import backlog as backlogs
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.ticket import Ticket
-from tests.support import Keep, claim, heartbeat, in_background, in_time, once
+from tests.support import Keep, claim, heartbeat, in_background, in_time, once, wait_until
 
 SINK = Keep()
 
@@ -83,19 +85,19 @@ def test_accounts_alternate_from_batch_to_batch():
 def test_a_ticket_sorted_during_the_count_is_not_counted_twice():
     backlog = Backlog(max_queued=10)
 
-    class Inbox(SimpleQueue):
+    class Inbox(deque):
         """An inbox whose tickets a lane sorts right after each count."""
 
-        def qsize(self):
-            found = super().qsize()
-            backlog._sort(wait=False)
+        def __len__(self):
+            found = super().__len__()
+            if found and not self.is_sorting:
+                self.is_sorting = True
+                backlog._sort()
             return found
 
     fill(backlog, *(claim(str(number)) for number in range(6)))
-    inbox = Inbox()
-    while backlog._inbox.qsize():
-        inbox.put(backlog._inbox.get())
-    backlog._inbox = inbox
+    backlog._inbox = Inbox(backlog._inbox)
+    backlog._inbox.is_sorting = False
     fill(backlog, claim("7th"))
     assert len(taken(backlog)) == 7
 
@@ -155,7 +157,58 @@ def test_taking_waits_for_the_first_command():
         batch = lane.submit(backlog.take)
         assert not wait([batch], 0.05).done
         fill(backlog, claim("at last"))
+        backlog.wake()
         assert names(ticket.command for ticket in batch.result(5)) == ["at last"]
+
+
+@pytest.mark.parametrize("how", ["put", "left by another batch"])
+def test_a_ticket_that_comes_while_a_lane_is_about_to_sleep_is_taken(how, monkeypatch):
+    """Its caller found no sleeping lane to wake, and the lane had looked before."""
+    backlog = Backlog(max_batch=1)
+    count_sleeping = backlog._count_sleeping
+
+    def put_then_sleep(step):
+        monkeypatch.undo()
+        fill(backlog, claim("a"))
+        if how != "put":
+            fill(backlog, claim("b"))
+            backlog.take_queued()
+        backlog.wake()
+        count_sleeping(step)
+
+    monkeypatch.setattr(backlog, "_count_sleeping", put_then_sleep)
+    assert len(in_time(backlog.take, 5)) == 1
+
+
+def test_no_ticket_is_left_behind_by_lanes_and_callers_that_take_at_the_same_time():
+    """Callers put a ticket and wake a lane, or take what is queued themselves; every ticket is taken once."""
+    backlog, taken_names, lock = Backlog(max_batch=3), [], threading.Lock()
+
+    def note(batch):
+        with lock:
+            taken_names.extend(names(ticket.command for ticket in batch))
+
+    def lane():
+        while (batch := backlog.take()) is not None:
+            note(batch)
+
+    def caller(number):
+        rng = random.Random(number)
+        for count in range(300):
+            backlog.put(Ticket(claim(f"{number}-{count}"), SINK))
+            if rng.random() < 0.5:
+                note(backlog.take_queued())
+            backlog.wake()
+            if rng.random() < 0.1:
+                wait_until(lambda: not backlog.size())  # the lanes sleep again
+
+    lanes = [in_background(lane) for _ in range(2)]
+    for future in [in_background(partial(caller, number)) for number in range(4)]:
+        future.result(30)
+    wait_until(lambda: not backlog.size())
+    backlog.close()
+    assert [each.result(5) for each in lanes] == [None] * 2
+    assert sorted(taken_names) == sorted(f"{number}-{count}" for number in range(4) for count in range(300))
 
 
 def test_closing_wakes_every_waiting_take():
@@ -170,14 +223,14 @@ def test_a_ticket_put_after_the_last_lane_has_ended_is_answered():
     """The backlog was open when the caller looked, and nothing takes the ticket any more."""
     backlog, sink = Backlog(), Keep()
 
-    class Inbox(SimpleQueue):
+    class Inbox(deque):
         """An inbox whose lanes end before the first ticket is in it."""
 
-        def put(self, ticket):
+        def append(self, ticket):
             if not backlog._finished:
                 backlog._closed = True
                 backlog.finish()
-            super().put(ticket)
+            super().append(ticket)
 
     backlog._inbox = Inbox()
     backlog.put(Ticket(claim("late"), sink))

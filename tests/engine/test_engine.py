@@ -81,7 +81,7 @@ def test_queued_commands_share_a_transaction(opened, started, paused):
     sink, go_on = Futures(), paused(engine)
     sent = [sink.send(engine, claim(f"job-{number}", f"l{number}"))[1] for number in range(100)]
     transactions = []
-    engine._lanes[0]._store = counted = engine.store
+    engine.lanes.all[0]._store = counted = engine.store
     original = counted.transaction
     counted.transaction = lambda lane=0: transactions.append(lane) or original(lane)
     go_on()

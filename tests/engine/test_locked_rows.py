@@ -180,13 +180,13 @@ def test_a_running_engine_serves_others_and_answers_when_the_lock_is_released(op
         engine.call(claim(name, name))
     with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
         _, waiting = futures.send(engine, heartbeat("locked", "locked"))
-        wait_until(lambda: any(lane._locked_rows.pause for lane in engine._lanes), seconds=10)
+        wait_until(lambda: any(lane._locked_rows.pause for lane in engine.lanes.all), seconds=10)
         assert isinstance(engine.call(heartbeat("free", "free")), Changed)
         assert not waiting.done()
     assert [type(outcome) for outcome in results([waiting])] == [Changed]
     with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
         _, waiting = futures.send(engine, heartbeat("locked", "locked"))
-        wait_until(lambda: any(lane._locked_rows.pause for lane in engine._lanes), seconds=10)
+        wait_until(lambda: any(lane._locked_rows.pause for lane in engine.lanes.all), seconds=10)
         stopping = threading.Thread(target=stop_in_time, args=(engine, 20.0))
         stopping.start()
         assert [type(outcome) for outcome in results([waiting])] == [StoreUnavailable]

@@ -156,6 +156,7 @@ class Connection:
 
     lanes = 1
     name = "simulated"
+    is_local = False
     clock_jump: Instant = 0
 
     def __init__(self, database: Database, server: Server) -> None:

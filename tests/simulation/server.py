@@ -51,7 +51,7 @@ class Server:
         self.engine.sweep.heartbeat.wait = lambda seconds: world.let_others_run(self, seconds)
         self.engine.watch()
         self.dispatcher = Dispatcher(self)
-        self.lane = self.engine._lanes[0]
+        self.lane = self.engine.lanes.all[0]
 
     def __str__(self) -> str:
         return f"{'server' if self.serving else 'program'} {self.number}"

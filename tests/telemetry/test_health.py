@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from holdfast.engine import engine as rooms
+from holdfast.engine import lanes
 from holdfast.settings import Settings
 from holdfast.telemetry.heartbeats import LoopHeartbeats
 from holdfast.telemetry.registry import Registry
@@ -40,7 +40,7 @@ def stuck(answer, part):
 
 
 def test_a_stuck_lane_is_named(app, monkeypatch):
-    monkeypatch.setattr(rooms, "STUCK_SECONDS", 0.2)
+    monkeypatch.setattr(lanes, "STUCK_SECONDS", 0.2)
     inside, go_on, load = threading.Event(), threading.Event(), app.engine.store.transaction
 
     def slow(lane=0):

@@ -28,7 +28,8 @@ def job_id_problem(job_id: str) -> str | None:
         return f"a job id has 1 to {NAME_LIMIT} characters, this one has {len(job_id)}"
     if not _JOB_ID.fullmatch(job_id):
         return "a job id may contain only letters, digits and . _ : @ - /"
-    if any(part in {"", ".."} for part in job_id.split("/")):
+    between_slashes = f"/{job_id}/"
+    if "//" in between_slashes or "/../" in between_slashes:
         return "no part of a job id between slashes may be empty or '..'"
     if job_id.startswith(ELECTION_PREFIX):
         return f"ids that begin with {ELECTION_PREFIX} are reserved for elections"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -23,15 +22,20 @@ URGENT_SHARE = 4
 class Backlog:
     """A bounded queue that hands out batches.
 
-    Callers put tickets into an inbox that needs no lock; only a lane that takes a batch sorts them. A lock held while
-    sorting cost every caller 80 µs, most of it spent on reacquiring Python's global lock.
+    Callers put tickets into an inbox that needs no lock; only the thread that takes a batch sorts them. A lock held
+    while sorting cost every caller 80 µs, most of it spent on reacquiring Python's global lock.
+
+    Whoever puts a ticket must then either call `wake`, or `take_queued` on its own thread.
     """
 
     def __init__(self, max_batch: int = MAX_BATCH, max_queued: int = MAX_QUEUED) -> None:
         self._max_batch = max_batch
         self._max_queued = max_queued
         self._taking = threading.Lock()
-        self._inbox: SimpleQueue[Ticket | None] = SimpleQueue()
+        self._inbox: deque[Ticket] = deque()
+        self._sleeping = 0
+        """Lanes that wait for a ticket, or are about to."""
+        self._wake_ups: SimpleQueue[None] = SimpleQueue()
         self._urgent: dict[str, deque[Ticket]] = {}
         self._new: dict[str, deque[Ticket]] = {}
         self._sorted = 0
@@ -44,28 +48,51 @@ class Backlog:
             raise Draining("this server is shutting down")
         limit = self._max_queued + (self._max_queued // URGENT_SHARE if ticket.command.urgent else 0)
         # In this order: a ticket that a lane sorts between the two reads is then missed once, not counted twice.
-        if not ticket.is_waiting and self._sorted + self._inbox.qsize() >= limit:
+        if not ticket.is_waiting and self._sorted + len(self._inbox) >= limit:
             raise Overloaded("too many requests are waiting for the store")
-        self._inbox.put(ticket)
+        self._inbox.append(ticket)
         if self._finished:  # the last lane ended between the first check and the put
             self.finish()
 
+    def wake(self) -> None:
+        """Let a lane look at the queue, if one sleeps; one that works looks by itself before it sleeps."""
+        if self._sleeping and self._wake_ups.empty():
+            self._wake_ups.put(None)
+
     def take(self, seconds: float | None = None) -> list[Ticket] | None:
-        """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty.
-
-        One lane takes at a time.
-        """
-        if not self._taking.acquire(timeout=-1 if seconds is None else seconds):
-            return []
+        """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty."""
+        if batch := self.take_queued():
+            return batch
+        self._count_sleeping(1)
         try:
-            return self._take(seconds)
+            if self._is_quiet():  # whoever puts a ticket after this look sees that this lane sleeps
+                self._wake_ups.get(timeout=seconds)
+        except Empty:
+            return []
         finally:
-            self._taking.release()
+            self._count_sleeping(-1)
+        return self.take_queued() or (None if self._closed else [])
 
-    def _take(self, seconds: float | None) -> list[Ticket] | None:
-        self._sort(wait=not self._sorted and not self._closed, seconds=seconds)
-        if not self._sorted:
-            return None if self._closed else []
+    def _count_sleeping(self, step: int) -> None:
+        with self._taking:
+            self._sleeping += step
+
+    def _is_quiet(self) -> bool:
+        """Whether there is nothing to do but to wait."""
+        return not self.size() and not self._closed
+
+    def take_queued(self) -> list[Ticket]:
+        """The next batch of what is queued now, which may be nothing."""
+        with self._taking:
+            batch = self._take()
+        if self._sorted:
+            self.wake()  # another lane may begin with the rest
+        return batch
+
+    def _take(self) -> list[Ticket]:
+        if not self._sorted and len(self._inbox) <= 1:  # a caller alone needs no turn
+            return [self._inbox.popleft()] if self._inbox else []
+        self._sort()
         # New work keeps a quarter of each batch, so that renewals cannot starve it.
         reserved = self._max_batch // 4 if self._new else 0
         batch = _Batch(self._max_batch - reserved)
@@ -78,33 +105,25 @@ class Backlog:
 
     def size(self) -> int:
         """About how many tickets are queued."""
-        return self._inbox.qsize() + self._sorted
+        return len(self._inbox) + self._sorted
 
     def close(self) -> None:
         """Refuse new tickets; queued ones are still handed out."""
         self._closed = True
-        self._inbox.put(None)
+        for _ in range(self._sleeping):
+            self._wake_ups.put(None)
 
     def finish(self) -> None:
         """Answer every remaining ticket with Draining; called when the last lane has ended."""
         self._finished = True
-        while True:
-            try:
-                ticket = self._inbox.get_nowait()
-            except Empty:
-                return
-            if ticket is not None:
-                ticket.sink.deliver([(ticket, Draining("this server is shutting down"))])
+        with self._taking:
+            left = [self._inbox.popleft() for _ in range(len(self._inbox))]
+        for ticket in left:
+            ticket.sink.deliver([(ticket, Draining("this server is shutting down"))])
 
-    def _sort(self, *, wait: bool, seconds: float | None = None) -> None:
+    def _sort(self) -> None:
         """Move arrived tickets into the queue of their urgency and account, in order."""
-        arrived: list[Ticket | None] = []
-        with suppress(Empty):
-            if wait:
-                arrived.append(self._inbox.get(timeout=seconds))
-            while len(arrived) < self._max_queued:
-                arrived.append(self._inbox.get_nowait())
-        tickets = [ticket for ticket in arrived if ticket is not None]
+        tickets = [self._inbox.popleft() for _ in range(len(self._inbox))]
         for ticket in reversed([ticket for ticket in tickets if ticket.is_waiting]):
             self._queue_of(ticket).appendleft(ticket)  # they have waited already: to the front, in this order
         for ticket in tickets:

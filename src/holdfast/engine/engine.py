@@ -19,6 +19,7 @@ from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Held, Outcome, Replayed
 from holdfast.engine.lane import Lane
+from holdfast.engine.lanes import Lanes, RunSoon
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
@@ -30,12 +31,8 @@ from holdfast.store.contract import Reader, Store
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.heartbeats import LoopHeartbeat, LoopHeartbeats
 from holdfast.telemetry.registry import Registry
-from holdfast.telemetry.traces import Traces
 
 T = TypeVar("T")
-
-STUCK_SECONDS = 10.0
-"""A lane that has worked on one batch for longer than this is reported as stuck."""
 
 
 class Engine:
@@ -64,9 +61,8 @@ class Engine:
         self._batch_metrics = BatchMetrics(self.registry)
         self._sink = FutureSink()
         self._outages = Outages(serving=serving)
-        # All lanes take from one backlog: while one lane waits for its commit, another runs the next batch.
         self._backlog = Backlog(max_batch, max_queued)
-        self._lanes = [
+        lanes = [
             Lane(
                 number,
                 store,
@@ -79,6 +75,7 @@ class Engine:
             )
             for number in range(store.lanes)
         ]
+        self.lanes = Lanes(self._backlog, lanes, is_local=store.is_local)
         self.alerts = alerts or Alerts()
         self.sweep = Sweep(
             store,
@@ -97,16 +94,10 @@ class Engine:
         self.task_waiters = TaskWaiters(self._resubmit, deliver, partial(self._set_waiting, "tasks"), self._timer)
         self.change_signal = ChangeSignal(partial(self._set_waiting, "changes"))
 
-    def trace(self, traces: Traces | None) -> None:
-        """Record a trace of every batch in `traces`; None turns tracing off."""
-        for lane in self._lanes:
-            lane.transaction.traces = traces
-
     def start(self) -> None:
         """Start the lanes and the sweep; after an outage, holders that could not renew get grace first."""
         self.watch()
-        for lane in self._lanes:
-            lane.thread.start()
+        self.lanes.start()
         self.sweep.start()
 
     def watch(self) -> None:
@@ -117,9 +108,7 @@ class Engine:
         """Answer the waiters, finish what is queued, then stop every thread."""
         self.drain()
         self.sweep.stop()
-        self._backlog.close()
-        for lane in self._lanes:
-            lane.thread.join()
+        self.lanes.stop()
         self._watcher.close()
         self._timer.close()
 
@@ -136,10 +125,13 @@ class Engine:
         slot: Any = None,
         wait_seconds: float = 0.0,
         key: CallerKey | None = None,
+        *,
+        run_soon: RunSoon | None = None,
     ) -> Ticket:
         """Queue a command; its reply goes to `sink`. With `wait_seconds` a claim may wait for a name or a task.
 
-        A claim that waited is refused if the caller's `key` has stopped working.
+        A claim that waited is refused if the caller's `key` has stopped working. `run_soon` lets the batch run on the
+        caller's thread, if that is possible without waiting.
         """
         self._outages.check_outdated()
         deadline = time.monotonic() + wait_seconds if wait_seconds > 0 else None
@@ -148,7 +140,7 @@ class Engine:
             ticket.command = command.yield_to_waiters()
         # A request with an Idempotency-Key first runs, to find its stored answer; any other joins the queue at once.
         if ticket.wait_key is None or command.once is not None or not self.name_waiters.join_queue(ticket):
-            self._backlog.put(ticket)
+            self.lanes.put(ticket, run_soon)
         else:
             self.registry.add(metric_names.CONTENDED, command.claims)
         return ticket
@@ -156,7 +148,7 @@ class Engine:
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
         """Run a command and block until its outcome: for scripts and threads."""
         future: Future[Any] = Future()
-        self.submit(command, self._sink, future, wait_seconds)
+        self.submit(command, self._sink, future, wait_seconds, run_soon=_run_now)
         result: T | Replayed = future.result()
         return result
 
@@ -168,19 +160,13 @@ class Engine:
 
     def loop_report(self) -> dict[str, LoopHeartbeat]:
         """For each background loop: when it last ran, and whether it is stuck or dead."""
-        found = {"lanes": self._lanes_heartbeat(), **self.loop_heartbeats.report()}
+        found = {"lanes": self.lanes.heartbeat(), **self.loop_heartbeats.report()}
         if not self.sweep.is_alive():
             found["sweep"] = LoopHeartbeat(found["sweep"].seconds_ago if "sweep" in found else None, stuck=True)
         return found
 
-    def _lanes_heartbeat(self) -> LoopHeartbeat:
-        now = time.monotonic()
-        alive = all(lane.thread.is_alive() for lane in self._lanes)
-        longest = max((now - (lane.busy_since or now) for lane in self._lanes), default=0.0)
-        return LoopHeartbeat(longest, stuck=not alive or longest > STUCK_SECONDS)
-
     def sample(self) -> None:
-        """Set the gauges: callers that wait for a name, for work or for a change, and the size of the backlog."""
+        """Set the gauges: callers that wait for a name, for work or for a change, the backlog and the lanes."""
         waiting = {
             "name": self.name_waiters.size(),
             "work": self.task_waiters.size(),
@@ -188,8 +174,7 @@ class Engine:
         }
         for label, count in waiting.items():
             self.registry.set(metric_names.WAITERS, label, to=count)
-        self.registry.set(metric_names.BACKLOG, to=self._backlog.size())
-        self.registry.set(metric_names.LANES, to=len(self._lanes))
+        self.lanes.sample(self.registry)
         self.alerts.sample(self.registry)
 
     def read(self, query: Callable[[Reader], T]) -> T:
@@ -205,7 +190,7 @@ class Engine:
 
     def _resubmit(self, ticket: Ticket) -> None:
         try:
-            self._backlog.put(ticket)
+            self.lanes.put(ticket)
         except HoldfastError as error:
             self._settle(ticket, error)
 
@@ -298,3 +283,7 @@ class Engine:
         self.task_waiters.probe()
         self.change_signal.notify_all()
         self.sweep.wake()
+
+
+def _run_now(run: Callable[[], None]) -> None:
+    run()

@@ -13,7 +13,8 @@ import time
 ID_BYTES = 16
 POOL_BYTES = 256 * ID_BYTES
 
-_VARIANTS = "89ab"
+_VARIANTS = {digit: "89ab"[int(digit, 16) & 3] for digit in "0123456789abcdef"}
+"""The digit of a UUID that holds its variant, for each random digit."""
 _CROCKFORD = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _PAIRS = [first + second for first in _CROCKFORD for second in _CROCKFORD]
 _LAST_COUNT = 2**30 - 2
@@ -35,10 +36,11 @@ class Ids(threading.local):
 
     def draw(self) -> bytes:
         """Sixteen random bytes."""
-        if self._offset >= POOL_BYTES:
-            self._pool, self._offset = os.urandom(POOL_BYTES), 0
-        self._offset += ID_BYTES
-        return self._pool[self._offset - ID_BYTES : self._offset]
+        offset = self._offset
+        if offset >= POOL_BYTES:
+            self._pool, offset = os.urandom(POOL_BYTES), 0
+        self._offset = offset + ID_BYTES
+        return self._pool[offset : offset + ID_BYTES]
 
     def request_id(self) -> str:
         """req_ and 32 hexadecimal digits."""
@@ -47,8 +49,7 @@ class Ids(threading.local):
     def uuid(self) -> str:
         """A random UUID in its usual spelling."""
         digits = self.draw().hex()
-        variant = _VARIANTS[int(digits[16], 16) & 3]
-        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
+        return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{_VARIANTS[digits[16]]}{digits[17:20]}-{digits[20:]}"
 
     def ulid(self) -> str:
         """Ten characters of time and sixteen random ones; within one process each id is larger than the one before.

@@ -57,6 +57,8 @@ class Store(Housekeeping, Protocol):
     name: str
     lanes: int
     """How many transactions can usefully run at the same time."""
+    is_local: bool
+    """Whether a commit waits for nothing but a disk of this machine."""
     clock_jump: Instant
     """By how much its clock was ahead of its last commit when it was opened after a boot: unused time, or an error."""
 
@@ -72,6 +74,12 @@ class Store(Housekeeping, Protocol):
 
     def transaction(self, lane: int = 0) -> AbstractContextManager[Transaction]:
         """Begin a batch."""
+
+    def reserve(self) -> AbstractContextManager[bool]:
+        """Keep other writers out while this thread runs batches; yields False if it would have to wait for that.
+
+        Always False for a store that is not local: a thread that has other work must not run its batches.
+        """
 
     def read(self) -> AbstractContextManager[Reader]:
         """Begin reading the committed state."""

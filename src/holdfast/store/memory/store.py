@@ -31,6 +31,7 @@ class MemoryStore:
 
     lanes = 1
     name = "memory"
+    is_local = True
     clock_jump: Instant = 0
 
     def __init__(self, clock: Clock | None = None) -> None:
@@ -102,6 +103,11 @@ class MemoryStore:
             transaction = MemoryTransaction(self)
             yield transaction
             transaction.commit()
+
+    @contextmanager
+    def reserve(self) -> Iterator[bool]:
+        """Always: nobody keeps this store for long."""
+        yield True
 
     @contextmanager
     def read(self) -> Iterator[MemoryReader]:

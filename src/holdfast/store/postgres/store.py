@@ -41,6 +41,7 @@ class PostgresStore(SqlStore):
     """One connection for each lane, a few more for reads, two for notices between servers."""
 
     name = "postgres"
+    is_local = False
     clock_jump: Instant = 0
     dialect = queries
     package = __package__
@@ -90,6 +91,11 @@ class PostgresStore(SqlStore):
             check_durable(connection, require_standby=self._require_standby, durable_storage=self._durable_storage)
             with durable_transaction(connection):
                 migrate_schema(connection)
+
+    @contextmanager
+    def reserve(self) -> Iterator[bool]:
+        """Never: a commit waits for the network and for other servers."""
+        yield False
 
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[PostgresTransaction]:

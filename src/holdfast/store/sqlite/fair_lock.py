@@ -44,15 +44,33 @@ class FairLock:
         self._is_wanted = False
         self._queued_at = 0.0
         self._is_closed = False
+        self._reserved_by = 0
+        """The thread that `try_take` granted the lock to."""
 
     @contextmanager
     def take(self, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
         """Wait for the lock and hold it until leaving; StoreUnavailable if another process keeps it for too long."""
+        if self._reserved_by == threading.get_ident():
+            yield
+            return
         if not self._take_at_once():
             self._wait(wait_seconds)
         try:
             yield
         finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    @contextmanager
+    def try_take(self) -> Iterator[bool]:
+        """Take the lock for everything that this thread does until leaving, unless that needs a wait."""
+        if not self._take_at_once():
+            yield False
+            return
+        self._reserved_by = threading.get_ident()
+        try:
+            yield True
+        finally:
+            self._reserved_by = 0
             fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _take_at_once(self) -> bool:

@@ -38,6 +38,7 @@ class SqliteStore(SqlStore):
 
     lanes = 1
     name = "sqlite"
+    is_local = True
     dialect = queries
     package = __package__
     checkpoint_pages = CHECKPOINT_PAGES
@@ -48,7 +49,7 @@ class SqliteStore(SqlStore):
         super().__init__()
         self.path = Path(path).resolve()
         self._clock = clock
-        self._writing = threading.Lock()
+        self._writing = threading.RLock()
         self._writer: apsw.Connection | None = None
         self._fair_lock: FairLock | None = None
         self._readers: list[apsw.Connection] = []
@@ -123,6 +124,18 @@ class SqliteStore(SqlStore):
                     flush_failure.record(self.path, error)
                     self._abandon(writer)
                     raise
+
+    @contextmanager
+    def reserve(self) -> Iterator[bool]:
+        """Keep other writers out while this thread runs batches, if none writes now or waits to."""
+        if self._fair_lock is None or not self._writing.acquire(blocking=False):
+            yield False
+            return
+        try:
+            with self._fair_lock.try_take() as is_free:
+                yield is_free
+        finally:
+            self._writing.release()
 
     @contextmanager
     def _take_writer(self) -> Iterator[apsw.Connection]:

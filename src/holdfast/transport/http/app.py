@@ -237,7 +237,8 @@ class App:
             message = await receive()
             if message["type"] == "lifespan.startup":
                 self._ctx.open()
-                watch = asyncio.ensure_future(self.request_limiter.watch_event_loop())
+                in_batches = self._ctx.engine.lanes.seconds_on_callers
+                watch = asyncio.ensure_future(self.request_limiter.watch_event_loop(in_batches))
                 await send({"type": "lifespan.startup.complete"})
             elif message["type"] == "lifespan.shutdown":
                 if watch is not None:

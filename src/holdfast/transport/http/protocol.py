@@ -32,12 +32,13 @@ class HeadBuffer:
     body comes later should therefore begin with a small first chunk.
     """
 
-    __slots__ = ("_head", "_transport", "_watch", "write_whole")
+    __slots__ = ("_head", "_transport", "_watch", "is_closing", "write_whole")
 
     def __init__(self, transport: asyncio.Transport, watch: ReadingWatch) -> None:
         self._transport = transport
         self.write_whole = transport.write
         """Sends a whole answer at once."""
+        self.is_closing = transport.is_closing
         self._watch = watch
         self._head = b""
 
@@ -87,6 +88,7 @@ class LimitedProtocol(HttpToolsProtocol):
     """Answers requests that are too slow or whose head is too large with an error, and closes the connection."""
 
     _head_size = 0
+    _hosts = 0
     _unparsed = 0
     _in_head = False
     _in_body = False
@@ -146,7 +148,7 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """Start counting the head of a request."""
-        self._head_size = self._unparsed = 0
+        self._head_size = self._unparsed = self._hosts = 0
         self._in_head = True
         super().on_message_begin()
 
@@ -157,18 +159,24 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(414, f"a URL must have at most {MAX_URL} bytes")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Refuse a head that is too large."""
+        """Record a header, or refuse a head that is too large. Called for every line, so uvicorn's is not called."""
+        headers = self.headers
         self._head_size += len(name) + len(value) + 4
-        if self._head_size > MAX_HEAD or len(self.headers) >= MAX_HEADERS:
+        if self._head_size > MAX_HEAD or len(headers) >= MAX_HEADERS:
             self._refuse(431, f"headers must have at most {MAX_HEAD} bytes and {MAX_HEADERS} lines")
-        super().on_header(name, value.rstrip(b" \t"))  # surrounding spaces are not part of a value
+        name, value = name.lower(), value.rstrip(b" \t")  # surrounding spaces are not part of a value
+        headers.append((name, value))
+        if name == b"host":
+            self._hosts += 1
+        elif name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
 
     def on_headers_complete(self) -> None:
         """Stop the timeout of the head, and refuse one that does not name exactly one host.
 
         Proxies and this server could read different hosts in it; HTTP/1.0 has no Host header.
         """
-        hosts = [name for name, _ in self.headers].count(b"host")
+        hosts = self._hosts
         if hosts != 1 and (hosts or self.parser.get_http_version() != "1.0"):
             self._refuse(400, f"a request must have one Host header, this one has {hosts}")
         self._in_head, self._in_body = False, True

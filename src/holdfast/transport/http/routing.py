@@ -70,6 +70,6 @@ class Router:
 def decode_segment(segment: bytes) -> str:
     """Percent-decode a path segment. Invalid UTF-8 is refused before authentication."""
     try:
-        return unquote_to_bytes(segment).decode()
+        return (unquote_to_bytes(segment) if b"%" in segment else segment).decode()
     except UnicodeDecodeError:
         raise HttpRefusal(400, "the path is not valid UTF-8") from None

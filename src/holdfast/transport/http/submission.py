@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -44,7 +45,7 @@ class Submission:
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         began = time.time_ns()
-        self._engine.submit(command, self._sink, future)
+        self._engine.submit(command, self._sink, future, run_soon=self._sink.loop.call_soon)
         outcome: T = await future
         if self._traces is not None:
             trace_task_command(self._traces, command, outcome, began)
@@ -84,7 +85,9 @@ class Submission:
         assert self._sink is not None
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         began = time.time_ns()
-        ticket = self._engine.submit(command, self._sink, future, wait_seconds, _caller_key(request))
+        ticket = self._engine.submit(
+            command, self._sink, future, wait_seconds, _caller_key(request), run_soon=self._sink.loop.call_soon
+        )
         disconnect = asyncio.ensure_future(until_disconnected(request))
 
         def end_wait() -> None:
@@ -134,14 +137,18 @@ def _caller_key(request: Request) -> CallerKey | None:
 
 
 class EventLoopSink:
-    """Delivers outcomes to coroutines: one wake-up of the event loop for a whole batch."""
+    """Delivers outcomes to coroutines: one wake-up of the event loop for a whole batch, none if it ran the batch."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
+        self._thread = threading.get_ident()
 
     def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
-        """Called from the engine's threads."""
-        self.loop.call_soon_threadsafe(_resolve, replies)
+        """Called from the engine's threads, or from the event loop's."""
+        if threading.get_ident() == self._thread:
+            _resolve(replies)
+        else:
+            self.loop.call_soon_threadsafe(_resolve, replies)
 
 
 def _resolve(replies: list[tuple[Ticket, Any]]) -> None:

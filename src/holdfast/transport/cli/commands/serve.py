@@ -92,12 +92,12 @@ def _outdated(message: str) -> int:
 
 def _serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
     traces = make_traces(settings)
-    engine.trace(traces)
+    engine.lanes.trace(traces)
     try:
         with dispatching(engine, settings) as webhooks:
             serve_http(engine, settings, listener, make_payment_provider(settings), webhooks.wake, traces=traces)
     finally:
-        engine.trace(None)
+        engine.lanes.trace(None)
         if traces is not None:
             traces.close()
 

@@ -27,6 +27,8 @@ from holdfast.transport.http.reads import StoreReads
 from holdfast.transport.http.request import Request
 from holdfast.transport.times import wall_clock
 
+_OURS = frozenset({HOLDFAST_API, ORCHESTRION})
+"""The APIs whose callers have plans."""
 HOUR: Instant = bounds.HOUR * SECOND
 MAX_CACHED_ACCOUNTS = 10_000
 BUSY_GUESSES, SLOW_SECONDS = 8, 0.1
@@ -62,12 +64,12 @@ class Admission:
     async def authenticate(self, request: Request) -> None:
         """Identify the caller, check its scope and its prefix, and charge its rate limit."""
         operation = _operation(request)
-        is_ours = operation.family in {HOLDFAST_API, ORCHESTRION}
+        is_ours = operation.family in _OURS
         if is_ours:
             check_key_in_query(request)
         if request.refusal is not None:
             raise request.refusal
-        if request.principal is None:
+        if request.principal is None and not self._auth.check_cached(request):
             await self._sign_in(request, self._auth.check)
         if operation.family == ORCHESTRION and not is_storable(request.parameter):
             raise TaskMissing("there is no such task")
@@ -77,8 +79,11 @@ class Admission:
         if operation.is_about_keys:
             check_not_rotated_away(request.by, request.key_hash)
         if is_ours:
-            request.allowance = await self.allowance(request.by.account)
-            if operation.limit is not None:
+            if request.by.account == DEFAULT_ACCOUNT:  # without a coroutine
+                request.allowance = self._unlimited
+            else:
+                request.allowance = await self.allowance(request.by.account)
+            if operation.limit is not None and _limit(request, operation.limit) is not None:
                 await self.charge(request, operation.limit)
 
     async def identify(self, request: Request) -> None:
@@ -170,8 +175,7 @@ class Admission:
 
     async def charge(self, request: Request, limit_class: str, cost: int = 1) -> None:
         """Charge a request to its account's plan, or refuse it. The keys of an account share its limit."""
-        assert request.allowance is not None
-        limit = request.allowance.in_force(wall_clock()).per_hour(limit_class)
+        limit = _limit(request, limit_class)
         if limit is not None and cost > limit > 0:  # it never fits into one hour: waiting would not help
             request.refund()
             raise Invalid(f"your plan allows {limit} {limit_class} requests an hour; send at most {limit} at once")
@@ -197,6 +201,12 @@ class Admission:
 
     async def _borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         return await self._reads.borrow(subject, limit_class, terms)
+
+
+def _limit(request: Request, limit_class: str) -> int | None:
+    """How many requests of a class the caller's plan allows in an hour; None if it does not limit them."""
+    assert request.allowance is not None
+    return request.allowance.in_force(wall_clock()).per_hour(limit_class)
 
 
 def _operation(request: Request) -> Operation:

@@ -60,7 +60,9 @@ class Network:
     def _is_local(self, request: Request) -> bool:
         """Whether the client is on this machine: no proxy here passed its request on for somebody elsewhere."""
         peer = _peer(request)
-        if not _is_this_machine(peer) or _header_list(request, b"x-forwarded-proto"):
+        if not _is_this_machine(peer):
+            return False
+        if b"x-forwarded-proto" in request.headers and _header_list(request, b"x-forwarded-proto"):
             return False  # `is_encrypted` has found that not every proxy received the request over https
         return peer is None or not self._trusts(peer) or is_loopback(self.client(request))
 

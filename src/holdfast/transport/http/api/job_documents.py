@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from holdfast.core import lease as leases
 from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import Ended, Lease
@@ -11,9 +13,9 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.transport.advice import jobs as job_advice
-from holdfast.transport.advice.contract import Contract, seconds_left, seconds_to_wait
+from holdfast.transport.advice.contract import Contract, prepared, seconds_left, seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import encode, raw_json, with_warnings
+from holdfast.transport.http.request import encode, raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 
@@ -21,21 +23,27 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
     """Status and body of the answer to a claim."""
     lease, now = outcome.lease, outcome.now
     if isinstance(outcome, Claimed):
-        document = {
-            "status": "claimed",
-            **ownership(lease, now),
-            "lease_id": outcome.lease_id,
-            "token": lease.token,
-            **ttl_fields(lease, now),
-            "previous": _previous(outcome.previous, outcome.previous_checkpoint),
-        }
-        return 200, encode(with_advice(document, warnings, holder_advice(lease, now)))
+        document = ownership("claimed", lease, now)
+        document["lease_id"] = outcome.lease_id
+        document["token"] = lease.token
+        every = add_ttl(document, lease, now)
+        document["previous"] = _previous(outcome.previous, outcome.previous_checkpoint)
+        return 200, encode(with_advice(document, warnings, holder_advice(lease, now, every)))
     wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
-    document = {"status": "held", **ownership(lease, now), "retry_after_seconds": wait}
+    document = ownership("held", lease, now)
+    document["retry_after_seconds"] = wait
     document["waiting"] = ctx.engine.name_waiters.length(lease.key)
     if outcome.waiting_id is not None:
         document["waiting_id"] = outcome.waiting_id
-    return 200, encode(with_advice(document, warnings, job_advice.held(lease.id, wait)))
+    return 200, encode(with_advice(document, warnings, prepared(job_advice.held, lease.id, wait)))
+
+
+def render_renewed(warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
+    """Status and body of the answer to a heartbeat."""
+    lease, now = outcome.lease, outcome.now
+    document = ownership("claimed", lease, now)
+    every = add_ttl(document, lease, now)
+    return 200, encode(with_advice(document, warnings, holder_advice(lease, now, every)))
 
 
 def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
@@ -47,14 +55,14 @@ def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tup
         "released_at": rfc3339(outcome.now),
         "previous": _previous(leases.last_ending(lease), lease.ended_checkpoint),
     }
-    return 200, encode(with_advice(document, warnings, job_advice.released(lease.id)))
+    return 200, encode(with_advice(document, warnings, prepared(job_advice.released, lease.id)))
 
 
 def job_document(lease: Lease, now: Instant) -> dict[str, Any]:
     """A job as every reader may see it."""
     ending = leases.last_ending(lease)
     if leases.is_live(lease, now):
-        document = {"status": "claimed", **ownership(lease, now)}
+        document = ownership("claimed", lease, now)
         contract = job_advice.held(lease.id, seconds_to_wait(lease.expires_at, now))
     else:
         document, contract = {"status": "free", "job_id": lease.id, "owner": None}, job_advice.free(lease.id)
@@ -65,34 +73,35 @@ def job_document(lease: Lease, now: Instant) -> dict[str, Any]:
     return document | {"agent_contract": contract}
 
 
-def ownership(lease: Lease, now: Instant) -> dict[str, Any]:
+def ownership(status: str, lease: Lease, now: Instant) -> dict[str, Any]:
     """What every reader may see of a job's lease: never the lease id or the token."""
+    until = lease.expires_at or lease.available_at
     return {
+        "status": status,
         "job_id": lease.id,
         "owner": lease.owner,
         "metadata": raw_json(lease.metadata),
         "claimed_at": rfc3339_or_none(lease.claimed_at),
-        "expires_at": rfc3339_or_none(lease.expires_at or lease.available_at),
-        "expires_in_seconds": seconds_left(lease.expires_at or lease.available_at, now),
+        "expires_at": rfc3339_or_none(until),
+        "expires_in_seconds": seconds_left(until, now),
         "note": lease.note,
         "progress": raw_json(lease.progress),
         "session_id": lease.session if lease.ephemeral else None,
     }
 
 
-def ttl_fields(lease: Lease, now: Instant) -> dict[str, Any]:
-    """How long the lease is, and how often to renew it."""
-    return {"ttl_seconds": lease.ttl // SECOND, "heartbeat_every_seconds": _heartbeat_seconds(lease, now)}
-
-
-def _heartbeat_seconds(lease: Lease, now: Instant) -> float:
+def add_ttl(document: dict[str, Any], lease: Lease, now: Instant) -> float:
+    """Add how long the lease is and how often to renew it; returns the latter."""
     interval = heartbeat_interval(lease, now)
-    return interval // SECOND if interval >= SECOND else round(interval / SECOND, 3)
+    every = interval // SECOND if interval >= SECOND else round(interval / SECOND, 3)
+    document["ttl_seconds"] = lease.ttl // SECOND
+    document["heartbeat_every_seconds"] = every
+    return every
 
 
-def holder_advice(lease: Lease, now: Instant) -> Contract:
-    """The agent_contract of the holder."""
-    return job_advice.claimed(lease.id, seconds_left(lease.expires_at, now), _heartbeat_seconds(lease, now))
+def holder_advice(lease: Lease, now: Instant, every: float) -> msgspec.Raw:
+    """The agent_contract of the holder, who should renew so often."""
+    return prepared(job_advice.claimed, lease.id, seconds_left(lease.expires_at, now), every)
 
 
 def _previous(ending: Ended | None, checkpoint: str | None) -> dict[str, Any] | None:
@@ -111,6 +120,9 @@ def _previous(ending: Ended | None, checkpoint: str | None) -> dict[str, Any] | 
     }
 
 
-def with_advice(document: dict[str, Any], warnings: list[str], contract: Contract) -> dict[str, Any]:
-    """A document with its warnings and agent_contract."""
-    return with_warnings(document, warnings) | {"agent_contract": contract}
+def with_advice(document: dict[str, Any], warnings: list[str], contract: Contract | msgspec.Raw) -> dict[str, Any]:
+    """Add its warnings and agent_contract to a document."""
+    if warnings:
+        document["warnings"] = warnings
+    document["agent_contract"] = contract
+    return document

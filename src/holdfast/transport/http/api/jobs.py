@@ -17,7 +17,7 @@ from holdfast.core.names import is_storable, job_id_problem
 from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.command import Command, LeaseOutcome
+from holdfast.engine.command import Command
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
@@ -25,20 +25,18 @@ from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.deadlines import read_effective, read_one_effective
 from holdfast.transport.http.api.cursors import check_known, invalid_cursor
 from holdfast.transport.http.api.job_documents import (
-    holder_advice,
     job_document,
     ownership,
     render_claim,
     render_ended,
-    ttl_fields,
-    with_advice,
+    render_renewed,
 )
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import parse_uuid
-from holdfast.transport.http.request import Render, Request, Response, answer, encode, json_response
+from holdfast.transport.http.request import Render, Request, Response, answer, json_response
 from holdfast.transport.ids import ids
 
 
@@ -130,11 +128,7 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     progress = checks.compact_json(body.progress, "progress", bounds.PROGRESS)
     checks.raise_errors()
 
-    def render(outcome: LeaseOutcome) -> tuple[int, bytes]:
-        lease, now = outcome.lease, outcome.now
-        document = {"status": "claimed", **ownership(lease, now), **ttl_fields(lease, now)}
-        return 200, encode(with_advice(document, warnings, holder_advice(lease, now)))
-
+    render = functools.partial(render_renewed, warnings)
     seconds = None if ttl is None else ttl * SECOND
     command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
     return answer(await ctx.run(command), render)
@@ -201,7 +195,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
         return read_effective(reader, found), more, reader.now
 
     page, more, now = await ctx.read(query_jobs)
-    jobs = [{"status": "claimed", **ownership(lease, now)} for lease in page]
+    jobs = [ownership("claimed", lease, now) for lease in page]
     document: dict[str, Any] = {
         "jobs": jobs,
         "nextCursor": _format_cursor(page[-1].id) if more else None,

@@ -37,15 +37,18 @@ class Checks:
 
     def check_range(self, value: float | None, field: str, bound: Range) -> None:
         """Require a number within its range, if there is one."""
-        self.require(bound.allows(value), field, f"`{field}` must be {bound}")
+        if not bound.allows(value):
+            self.add(field, f"`{field}` must be {bound}")
 
     def check_text(self, value: str | None, field: str, bound: Length) -> None:
         """Require a string that is not too long and that every store can save unchanged."""
         if value is None:
             return
         length, most = len(value), bound.most
-        self.require(length <= most, field, f"`{field}` must have at most {most} characters; it has {length}")
-        self.require(is_storable(value), field, f"`{field}` must not contain U+0000")
+        if length > most:
+            self.add(field, f"`{field}` must have at most {most} characters; it has {length}")
+        if not is_storable(value):
+            self.add(field, f"`{field}` must not contain U+0000")
 
     def compact_json(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
         """Check a JSON value against its limits of size and depth; return it as compact text, or None for null.

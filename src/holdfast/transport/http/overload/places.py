@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 MORE_FOR_OTHERS = 0.5
 """Part of the places that exist beyond the limit, for accounts that have less than their share."""
 
@@ -20,7 +18,7 @@ class Places:
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.taken = 0
-        self._by_account: Counter[str] = Counter()
+        self._by_account: dict[str, int] = {}
         """How many each account has taken; only accounts with any have an entry."""
 
     def has_room(self, account: str) -> bool:
@@ -30,16 +28,18 @@ class Places:
         accounts = len(self._by_account) + (account not in self._by_account)
         if accounts == 1 or self.taken >= self.limit * (1 + MORE_FOR_OTHERS):
             return False
-        return self._by_account[account] < self.limit // accounts
+        return self._by_account.get(account, 0) < self.limit // accounts
 
     def take(self, account: str) -> None:
         """Take a place."""
         self.taken += 1
-        self._by_account[account] += 1
+        self._by_account[account] = self._by_account.get(account, 0) + 1
 
     def give_back(self, account: str) -> None:
         """Free a place."""
         self.taken -= 1
-        self._by_account[account] -= 1
-        if not self._by_account[account]:
+        left = self._by_account[account] - 1
+        if left:
+            self._by_account[account] = left
+        else:
             del self._by_account[account]

@@ -105,13 +105,17 @@ class RequestLimiter:
             self._next_refusal = min(self._next_refusal, moment + LONGEST_PACE)
             await asyncio.sleep(min(delay, LONGEST_PACE))
 
-    async def watch_event_loop(self) -> None:
-        """Take places from known callers while the event loop is late, and give them back when it is not."""
+    async def watch_event_loop(self, seconds_in_batches: Callable[[], float]) -> None:
+        """Take places from known callers while the event loop is late, and give them back when it is not.
+
+        `seconds_in_batches` is how long it has run batches so far: a slow disk is no reason to refuse requests.
+        """
         loop = asyncio.get_running_loop()
         while True:
-            planned, used = loop.time() + CHECK_SECONDS, self.known.taken
+            planned, used, before = loop.time() + CHECK_SECONDS, self.known.taken, seconds_in_batches()
             await asyncio.sleep(CHECK_SECONDS)
-            self.adapt(loop.time() - planned, max(used, self.known.taken))
+            late = loop.time() - planned - (seconds_in_batches() - before)
+            self.adapt(late, max(used, self.known.taken))
 
     def adapt(self, late: float, used: int) -> None:
         """Set the number of places, of which some are used, after the event loop ran this many seconds late.

@@ -1,0 +1,81 @@
+"""The lanes of an engine, and which thread runs the next batch: a lane's own, or the one that submitted it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from holdfast.engine.backlog import Backlog
+from holdfast.engine.lane import Lane
+from holdfast.engine.ticket import Ticket
+from holdfast.telemetry import metric_names
+from holdfast.telemetry.heartbeats import LoopHeartbeat
+from holdfast.telemetry.registry import Registry
+from holdfast.telemetry.traces import Traces
+
+RunSoon = Callable[[Callable[[], None]], Any]
+"""Calls a function on the caller's thread, soon: after what is ready there, so that one batch takes all of it."""
+
+SMALL_WEIGHT = 20
+"""Commands that touch more rows than this run on a lane's thread, while the caller's thread serves others."""
+STUCK_SECONDS = 10.0
+"""A lane that has worked on one batch for longer than this is reported as stuck."""
+
+
+class Lanes:
+    """All lanes of a store. They take from one backlog: while one waits for its commit, another runs the next batch."""
+
+    def __init__(self, backlog: Backlog, lanes: list[Lane], *, is_local: bool) -> None:
+        self._backlog = backlog
+        self.all = lanes
+        self._is_local = is_local
+        """Whether callers may run batches: commits wait for nothing but a disk of this machine."""
+        self._is_scheduled = False
+        """Whether a caller's thread is about to run what is queued."""
+
+    def start(self) -> None:
+        """Start the lanes' threads."""
+        for lane in self.all:
+            lane.thread.start()
+
+    def stop(self) -> None:
+        """Finish what is queued, then stop the threads."""
+        self._backlog.close()
+        for lane in self.all:
+            lane.thread.join()
+
+    def put(self, ticket: Ticket, run_soon: RunSoon | None = None) -> None:
+        """Queue a ticket and have it run. With `run_soon` that may be on the caller's thread."""
+        self._backlog.put(ticket)
+        if run_soon is None or not self._is_local or ticket.command.weight() > SMALL_WEIGHT:
+            self._backlog.wake()
+        elif not self._is_scheduled:
+            self._is_scheduled = True
+            run_soon(self._run_queued)
+
+    def _run_queued(self) -> None:
+        self._is_scheduled = False  # before it looks: whoever puts a ticket after that look schedules another run
+        if not self.all[0].run_here():
+            self._backlog.wake()
+
+    def trace(self, traces: Traces | None) -> None:
+        """Record a trace of every batch in `traces`; None turns tracing off."""
+        for lane in self.all:
+            lane.transaction.traces = traces
+
+    def seconds_on_callers(self) -> float:
+        """How long batches have run on the threads of callers so far."""
+        return self.all[0].seconds_here
+
+    def heartbeat(self) -> LoopHeartbeat:
+        """How long the longest running batch has taken, and whether a lane is stuck or dead."""
+        now = time.monotonic()
+        alive = all(lane.thread.is_alive() for lane in self.all)
+        longest = max((now - (lane.busy_since or now) for lane in self.all), default=0.0)
+        return LoopHeartbeat(longest, stuck=not alive or longest > STUCK_SECONDS)
+
+    def sample(self, registry: Registry) -> None:
+        """Set the gauges: the size of the backlog, and the number of lanes."""
+        registry.set(metric_names.BACKLOG, to=self._backlog.size())
+        registry.set(metric_names.LANES, to=len(self.all))
