@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 
+import msgspec
 import pytest
 
 from holdfast.core.row import SECOND
 from holdfast.core.task import DEAD, Task
 from holdfast.transport.advice import billing, elections, jobs, locks, sessions, tasks, webhooks
 from holdfast.transport.advice import contract as general
-from holdfast.transport.advice.contract import action, contract, seconds_left, seconds_to_wait
+from holdfast.transport.advice.contract import action, contract, prepared, seconds_left, seconds_to_wait
 from tests.support import START
 
 A_TASK = Task("acct", "task-1", state=DEAD)
@@ -128,3 +129,21 @@ def test_an_action_takes_its_endpoint_from_the_operation_table():
     assert action("claim_job")["endpoint"] == "/v1/jobs/{job_id}/claim"
     assert action("retry_after_wait", "lock", operation="acquire_lock")["method"] == "POST"
     assert "endpoint" not in action("stop_work")
+
+
+@pytest.mark.parametrize(
+    ("build", "details"),
+    [
+        (jobs.claimed, (120, 40)),
+        (jobs.claimed, (0, 0.4)),
+        (jobs.claimed, (1, 1)),
+        (jobs.claimed, (1, 1.0)),
+        (jobs.held, (7,)),
+        (jobs.released, ()),
+        (tasks._for_held_task, (False, 300, 100)),
+        (tasks._for_held_task, (True, 0, 1, ("task_claimable", True))),
+    ],
+)
+def test_prepared_advice_is_the_same_document_for_every_subject(build, details):
+    for subject in ("deploy/web", "tsk_01JD3Q", "a"):
+        assert bytes(prepared(build, subject, *details)) == msgspec.json.encode(build(subject, *details))

@@ -7,7 +7,7 @@ name; advice that fits several is here.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +18,8 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.operations.table import OPERATIONS, Operation
 
 Contract = dict[str, Any]
+Advice = Contract | msgspec.Raw
+"""An `agent_contract`, as a document or as its JSON."""
 Action = dict[str, Any]
 Endpoint = tuple[str, str]
 """Method and path."""
@@ -64,7 +66,7 @@ def action(
     return step
 
 
-def prepared(build: Callable[..., Contract], subject: str, *details: float) -> msgspec.Raw:
+def prepared(build: Callable[..., Contract], subject: str, *details: Hashable) -> msgspec.Raw:
     """The JSON of `build(subject, *details)`, prepared once for all subjects: answers to claims are rendered often.
 
     The subject must need no escapes, neither in JSON nor in a path, as ids of jobs and tasks do not.
@@ -72,8 +74,8 @@ def prepared(build: Callable[..., Contract], subject: str, *details: float) -> m
     return msgspec.Raw(subject.encode().join(_prepare(build, *details)))
 
 
-@lru_cache(maxsize=4096)
-def _prepare(build: Callable[..., Contract], *details: float) -> list[bytes]:
+@lru_cache(maxsize=4096, typed=True)
+def _prepare(build: Callable[..., Contract], *details: Hashable) -> list[bytes]:
     """What comes before, between and after the subject."""
     return msgspec.json.encode(build(_SUBJECT, *details)).split(_SUBJECT.encode())
 

@@ -13,7 +13,7 @@ from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
-from holdfast.transport.advice.contract import Action, Contract, action, contract, seconds_left
+from holdfast.transport.advice.contract import Action, Advice, Contract, action, contract, prepared, seconds_left
 
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
 EMPTY_WAIT = 5
@@ -31,10 +31,20 @@ _LIST = contract(action("list_tasks", best=True))
 # -- states ------------------------------------------------------------------------------------------------------
 
 
-def for_task(task: Task, now: Instant, **more: Any) -> Contract:
+def for_task(task: Task, now: Instant, **more: Any) -> Advice:
     """What to do with a task in its present state."""
+    if task.state == tasks.CLAIMED and is_live(task, now):
+        every = max(heartbeat_interval(task, now) // SECOND, 1)
+        stop, left = task.cancel_requested, seconds_left(task.expires_at, now)
+        return prepared(_for_held_task, task.id, stop, left, every, *more.items())
     if task.state == tasks.CLAIMED:
-        return _for_claimed_task(task, now, more)
+        return contract(
+            action("check_task_status", task.id, best=True, why="The lease has expired; read the task's new state."),
+            action("claim_task", task.id, operation="claim_task_by_id", why="Or claim it yourself."),
+            lease_valid=False,
+            lease_expires_in_seconds=None if task.expires_at is None else 0,
+            **more,
+        )
     if task.state == tasks.PENDING:
         return _CLAIM_NEXT
     if task.state == tasks.COMPLETED:
@@ -46,29 +56,22 @@ def for_task(task: Task, now: Instant, **more: Any) -> Contract:
     return _CANCELLED
 
 
-def _for_claimed_task(task: Task, now: Instant, more: dict[str, Any]) -> Contract:
-    if not is_live(task, now):
-        return contract(
-            action("check_task_status", task.id, best=True, why="The lease has expired; read the task's new state."),
-            action("claim_task", task.id, operation="claim_task_by_id", why="Or claim it yourself."),
-            lease_valid=False,
-            lease_expires_in_seconds=None if task.expires_at is None else 0,
-            **more,
-        )
+def _for_held_task(task_id: str, stop: bool, left: int, every: int, *more: tuple[str, Any]) -> Contract:  # noqa: FBT001
+    """The task is held for `left` more seconds; `stop` if its cancellation was requested."""
     steps = [
-        action("complete_task", task.id, best=not task.cancel_requested, why="When it is done."),
-        action("fail_task", task.id, why="When it failed; it is retried while attempts are left."),
-        action("heartbeat", task.id, why="While you work, at the recommended interval."),
+        action("complete_task", task_id, best=not stop, why="When it is done."),
+        action("fail_task", task_id, why="When it failed; it is retried while attempts are left."),
+        action("heartbeat", task_id, why="While you work, at the recommended interval."),
     ]
-    if task.cancel_requested:
-        stop = "Cancellation was requested: stop, then release or fail the task, and it is cancelled."
-        steps = [action("stop_work", best=True, why=stop), action("release_task", task.id), *steps]
+    if stop:
+        why = "Cancellation was requested: stop, then release or fail the task, and it is cancelled."
+        steps = [action("stop_work", best=True, why=why), action("release_task", task_id), *steps]
     return contract(
         *steps,
         lease_valid=True,
-        lease_expires_in_seconds=seconds_left(task.expires_at, now),
-        recommended_heartbeat_interval_seconds=max(heartbeat_interval(task, now) // SECOND, 1),
-        **more,
+        lease_expires_in_seconds=left,
+        recommended_heartbeat_interval_seconds=every,
+        **dict(more),
     )
 
 
@@ -89,7 +92,7 @@ def nothing_to_claim() -> Contract:
     return contract(wait, retryable=True, task_claimable=False)
 
 
-def session_busy(task: Task, now: Instant) -> Contract:
+def session_busy(task: Task, now: Instant) -> Advice:
     """The session may hold one task at a time and holds this one."""
     return for_task(task, now, task_claimable=False)
 

@@ -12,7 +12,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from holdfast.transport.advice.contract import fix_request
 from holdfast.transport.http.overload.open_connections import OpenConnections
 from holdfast.transport.http.overload.unread_answers import DRAINED, ReadingWatch
-from holdfast.transport.http.request import SEND_WHOLE, encode
+from holdfast.transport.http.request import SEND_WHOLE, Header, encode
 from holdfast.transport.http.streams.sending import ABORT
 from holdfast.transport.ids import ids
 
@@ -77,11 +77,22 @@ def send_whole(cycle: RequestResponseCycle, status: int, fields: bytes, body: by
         return False
     cycle.response_started = cycle.response_complete = True
     cycle.waiting_for_100_continue = False
-    shared = b"".join([b"%b: %b\r\n" % header for header in cycle.default_headers])  # the date
+    shared = _shared_fields(cycle.default_headers)
     cycle.transport.write_whole(b"%b%b%b\r\n%b" % (STATUS_LINE[status], shared, fields, body))  # type: ignore[attr-defined]
     cycle.message_event.set()
     cycle.on_response()
     return True
+
+
+def _shared_fields(headers: list[Header]) -> bytes:
+    """The header fields of all responses: the date. uvicorn makes a new list once a second."""
+    global _shared  # noqa: PLW0603 - a cache with one entry
+    if headers is not _shared[0]:
+        _shared = headers, b"".join([b"%b: %b\r\n" % header for header in headers])
+    return _shared[1]
+
+
+_shared: tuple[list[Header], bytes] = [], b""
 
 
 class LimitedProtocol(HttpToolsProtocol):

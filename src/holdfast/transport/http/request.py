@@ -97,68 +97,50 @@ def with_warnings(document: dict[str, Any], warnings: list[str]) -> dict[str, An
 
 
 class Request:
-    """One request. Its body is read when a handler calls `body`."""
+    """One request. Its body is read when a handler calls `body`.
 
-    __slots__ = (
-        "allowance",
-        "body_budget",
-        "body_bytes",
-        "body_owner",
-        "charges",
-        "headers",
-        "is_waiting",
-        "may_begin_work",
-        "must_close",
-        "operation",
-        "parameter",
-        "place_owner",
-        "places",
-        "principal",
-        "rate_budget",
-        "receive",
-        "refusal",
-        "request_id",
-        "scope",
-        "secret",
-        "traceparent",
-    )
+    What most requests do not set is an attribute of the class: setting all for each one took a microsecond.
+    """
+
+    operation: Operation | None = None
+    parameter = ""
+    principal: Principal | None = None
+    secret = b""
+    """The credential as it was sent."""
+    traceparent = ""
+    """The trace context: as the caller sent it, or of the span that this server began for it."""
+    is_waiting = False
+    """Whether the request waits on purpose: then a long duration is not logged as slow."""
+    allowance: Allowance | None = None
+    """What the caller's plan allows; set when it is authenticated."""
+    rate_budget: RateBudget | None = None
+    """The budget that was charged last."""
+    charges: tuple[tuple[RateBudget, int], ...] = ()
+    """Every charge: the budget and the cost."""
+    refusal: HoldfastError | None = None
+    """Why the caller is not identified, if its key was checked before the body was read."""
+    body_budget: ByteBudget | None = None
+    """The budget of all bodies that arrive in several pieces."""
+    body_owner = ""
+    body_bytes = 0
+    """What this request took from that budget."""
+    places: Places | None = None
+    """The places of its kind of caller, while it has one of them."""
+    place_owner = ""
+    """The account that it has this place for."""
+    may_begin_work = True
+    """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
+    must_close = False
+    """Whether the connection must be closed after the answer, because the rest of the body is not read."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.scope = scope
         self.receive = receive
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.operation: Operation | None = None
-        self.parameter = ""
-        self.principal: Principal | None = None
-        self.secret = b""
-        """The credential as it was sent."""
         self.request_id = ids.request_id()
         sent = self.headers.get(b"traceparent")
-        self.traceparent = "" if sent is None else traceparent(sent.decode("latin-1"))
-        """The trace context: as the caller sent it, or of the span that this server began for it."""
-        self.is_waiting = False
-        """Whether the request waits on purpose: then a long duration is not logged as slow."""
-        self.allowance: Allowance | None = None
-        """What the caller's plan allows; set when it is authenticated."""
-        self.rate_budget: RateBudget | None = None
-        """The budget that was charged last."""
-        self.charges: list[tuple[RateBudget, int]] = []
-        """Every charge: the budget and the cost."""
-        self.refusal: HoldfastError | None = None
-        """Why the caller is not identified, if its key was checked before the body was read."""
-        self.body_budget: ByteBudget | None = None
-        """The budget of all bodies that arrive in several pieces."""
-        self.body_owner = ""
-        self.body_bytes = 0
-        """What this request took from that budget."""
-        self.places: Places | None = None
-        """The places of its kind of caller, while it has one of them."""
-        self.place_owner = ""
-        """The account that it has this place for."""
-        self.may_begin_work = True
-        """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
-        self.must_close = False
-        """Whether the connection must be closed after the answer, because the rest of the body is not read."""
+        if sent is not None:
+            self.traceparent = traceparent(sent.decode("latin-1"))
 
     def route(self, operation: Operation, parameter: str) -> None:
         """Record the operation. The routes under `/v1` keep a request id that the client chose."""
@@ -188,7 +170,7 @@ class Request:
         """Return everything this request was charged."""
         for budget, cost in self.charges:
             budget.remaining += cost
-        self.charges = []
+        self.charges = ()
 
     def begin_wait(self) -> None:
         """Note that the request waits on purpose: it leaves its place to others."""

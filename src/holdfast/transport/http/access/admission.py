@@ -197,7 +197,7 @@ class Admission:
     async def _charge(self, request: Request, subject: str, limit_class: str, terms: Terms, cost: int = 1) -> None:
         request.rate_budget = self.rate_limiter.budget_of(subject, limit_class, terms)
         await self.rate_limiter.spend(request.rate_budget, cost)
-        request.charges.append((request.rate_budget, cost))
+        request.charges += ((request.rate_budget, cost),)
 
     async def _borrow(self, subject: str, limit_class: str, terms: Terms) -> Budget:
         return await self._reads.borrow(subject, limit_class, terms)

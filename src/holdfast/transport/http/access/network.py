@@ -45,6 +45,8 @@ class Network:
 
     def check_secret(self, request: Request) -> None:
         """The same check for a request with a key in its body, or whose answer sets a cookie."""
+        if not self._trusted and b"x-forwarded-proto" not in request.headers and _is_this_machine(_peer(request)):
+            return  # the usual case on one machine, without further looks
         if not (self._allows_plain_http or self.is_encrypted(request) or self._is_local(request)):
             raise InsecureTransport("a key must not be sent over plain HTTP; use https")
 

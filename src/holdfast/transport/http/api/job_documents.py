@@ -13,7 +13,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.transport.advice import jobs as job_advice
-from holdfast.transport.advice.contract import Contract, prepared, seconds_left, seconds_to_wait
+from holdfast.transport.advice.contract import Advice, prepared, seconds_left, seconds_to_wait
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import encode, raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
@@ -120,7 +120,7 @@ def _previous(ending: Ended | None, checkpoint: str | None) -> dict[str, Any] | 
     }
 
 
-def with_advice(document: dict[str, Any], warnings: list[str], contract: Contract | msgspec.Raw) -> dict[str, Any]:
+def with_advice(document: dict[str, Any], warnings: list[str], contract: Advice) -> dict[str, Any]:
     """Add its warnings and agent_contract to a document."""
     if warnings:
         document["warnings"] = warnings

@@ -11,12 +11,12 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
 from holdfast.engine.verbs.tasks.claiming import GrantedTask
 from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.advice.contract import Contract
+from holdfast.transport.advice.contract import Advice
 from holdfast.transport.http.request import raw_json
 from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 
-def task_document(task: Task, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
+def task_document(task: Task, now: Instant, contract: Advice | None = None) -> dict[str, Any]:
     """A task. Optional fields without a value are omitted, except those that Orchestrion's clients expect as null."""
     document: dict[str, Any] = {
         "id": task.id,
@@ -64,7 +64,7 @@ def task_document(task: Task, now: Instant, contract: Contract | None = None) ->
     return document
 
 
-def claimed_task_document(claimed: GrantedTask, now: Instant, contract: Contract | None = None) -> dict[str, Any]:
+def claimed_task_document(claimed: GrantedTask, now: Instant, contract: Advice | None = None) -> dict[str, Any]:
     """A task for the worker that just claimed it: with its lease id, fencing token and the previous attempt."""
     document = task_document(claimed.task, now, contract)
     document["leaseId"] = claimed.lease_id
