@@ -38,7 +38,7 @@ SKIPPED_RETRY_SECONDS = 0.001
 ISOLATION_SECONDS = 10.0
 """How long the commands of an account run in batches of one after the store refused a value of that account."""
 
-SHORT_SECONDS = 0.005
+SHORT_SECONDS = 0.01
 """Batches that take longer than this, on a slow disk for instance, run on the lane's own thread."""
 
 log = logging.getLogger("holdfast.engine")
