@@ -156,9 +156,17 @@ def batch(it: Any) -> list[dict[str, Any]]:
     return [{"op": "cancel", "id": it.pending.id}, {"op": "complete", "id": it.held.id, "lease_id": it.held.proof}]
 
 
+def leases(it: Any) -> list[dict[str, Any]]:
+    return [
+        {"job_id": it.job.id, "lease_id": it.job.proof},
+        {"task_id": it.held.id, "lease_id": it.held.proof},
+    ]
+
+
 REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "claim_job": lambda it: job(it.job, "/claim", owner="me", lease_id=it.job.proof),
     "heartbeat_job": lambda it: job(it.job, "/heartbeat", lease_id=it.job.proof),
+    "heartbeat_leases": lambda it: ("/v1/heartbeats", {"leases": leases(it)}),
     "release_job": lambda it: job(it.job, "/release", lease_id=it.job.proof),
     "force_release_job": lambda it: job(it.job, "/force-release", reason="stuck"),
     "get_job_owner": lambda it: job(it.job),

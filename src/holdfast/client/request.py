@@ -19,6 +19,7 @@ _PARAMETER = re.compile(r"{(\w+)(?:\.\.\.)?}")
 _CAMEL = {"unique_key", "session_id", "created_after", "created_before", "updated_after", "updated_before"}
 """Query parameters of `list_tasks` that are camelCase on the wire; bodies accept both spellings."""
 _REPEATABLE = {
+    "heartbeat_leases",
     "acquire_lock",
     "renew_lock",
     "keepalive_session",

@@ -12,7 +12,7 @@ from holdfast.core.principal import Principal
 NAMED = "named"
 """The path contains the name of a job or lock: allowed if the prefix covers that name."""
 COVERED = "covered"
-"""A list, log or key: allowed, and limited by its handler to what the prefix covers."""
+"""A list, log, key or several renewals: allowed, and limited by its handler to what the prefix covers."""
 OWN = "own"
 """It is about the caller's own key, sessions or webhooks, or the plan of its account: allowed."""
 WHOLE = "whole"

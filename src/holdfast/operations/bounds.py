@@ -132,6 +132,7 @@ TASK_CLAIM_LIMIT = Range(1, 100)
 TASK_CLAIM_TYPES = Count(100)
 TASK_PAGE = Range(1, 100, if_omitted=50)
 BATCH_ITEMS = Count(1000, least=1)
+HEARTBEAT_LEASES = Count(1000, least=1)
 
 # -- sessions, events, accounts, keys, webhooks ------------------------------------------------------------------
 
@@ -216,6 +217,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "progress": PROGRESS,
     },
     "release_job": {"note": NOTE, "checkpoint": CHECKPOINT},
+    "heartbeat_leases": {"leases": HEARTBEAT_LEASES},
     "force_release_job": {"reason": FORCE_REASON},
     "list_claimed_jobs": {"limit": JOB_PAGE},
     "create_task": {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
-from holdfast.operations.bounds import BATCH_ITEMS
+from holdfast.operations.bounds import BATCH_ITEMS, HEARTBEAT_LEASES
 from holdfast.operations.prefix_rules import PREFIX_RULES
 
 OCTOSTORE, ORCHESTRION, HOLDFAST_API, SYSTEM = "octostore", "orchestrion", "house", "system"
@@ -242,6 +242,14 @@ def _under(
 OPERATIONS = (
     *_under("/v1/jobs", HOLDFAST_API, _JOBS),
     Operation(
+        "heartbeat_leases",
+        "POST",
+        "/v1/heartbeats",
+        HOLDFAST_API,
+        f"Renew up to {HEARTBEAT_LEASES.most:,} leases of jobs and tasks in one transaction.",
+        _WORKERS,
+    ),
+    Operation(
         "register",
         "POST",
         "/v1/keys/register",
@@ -275,7 +283,7 @@ HOLDER_OPERATIONS = frozenset(
     {
         *("heartbeat_job", "release_job", "renew_lock", "release_lock", "renew_leadership", "resign"),
         *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task"),
-        *("heartbeat_session", "close_session", "keepalive_session", "end_session"),
+        *("heartbeat_leases", "heartbeat_session", "close_session", "keepalive_session", "end_session"),
     }
 )
 """By which a holder keeps, finishes or gives back what it holds: admitted even if there is no room for new work."""

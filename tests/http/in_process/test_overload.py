@@ -176,6 +176,7 @@ def test_an_overloaded_server_refuses_new_work_and_admits_holders(monkeypatch):
         }, {
             "renew": await app.ask("/v1/jobs/held/heartbeat", body=lease),
             "renewals": await app.ask("/v1/tasks/batch", body=renewals),
+            "heartbeats": await app.ask("/v1/heartbeats", body={"leases": [lease | {"job_id": "held"}]}),
             "release": await app.ask("/v1/jobs/held/release", body=lease),
             "probe": await app.ask("/healthz", "GET", key=None),
         }

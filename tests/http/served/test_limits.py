@@ -10,7 +10,7 @@ from tests.compat.orchestrion.expect import envelope
 from tests.compat.orchestrion.states import pending
 from tests.http.job_client import fresh, job_path
 from tests.http.new_accounts import addresses, register_from_new_address
-from tests.http.replies import done
+from tests.http.replies import done, refused_as_problem
 
 pytest_plugins = ["tests.http.plan_servers"]
 
@@ -123,6 +123,25 @@ def test_a_repeated_request_is_not_counted(account):
     assert left(once()) == ("create", 4)
     for _ in range(8):
         assert left(once()) == ("create", 4)
+
+
+def test_a_claim_of_several_tasks_counts_each_that_it_was_granted(account):
+    for _ in range(4):
+        account.create()
+    answer = account.claim(limit=2)
+    assert (done(answer)["count"], left(answer)) == (2, ("claim", 1))
+    answer = account.claim(limit=4)
+    assert (done(answer)["count"], left(answer)) == (2, ("claim", 0))
+    limited(account.claim(), "claim")
+
+
+def test_each_lease_of_many_renewals_is_counted(account):
+    lease = {"task_id": "tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV", "lease_id": "01234567-89ab-4def-8123-456789abcdef"}
+    assert left(account.post("/v1/heartbeats", {"leases": [lease] * 3})) == ("heartbeat", 1)
+    refusal = account.post("/v1/heartbeats", {"leases": [lease] * 2})
+    assert (refusal.status, refusal.json["violated-policies"]) == (429, ["heartbeat"])
+    assert left(account.post("/v1/heartbeats", {"leases": [lease]})) == ("heartbeat", 0)
+    refused_as_problem(account.post("/v1/heartbeats", {"leases": [lease] * 5}), 400, "invalid_request")
 
 
 def test_a_claim_without_a_task_counts_as_a_read(account):

@@ -62,6 +62,13 @@ class JobMethods(Caller[R]):
             progress=progress,
         )
 
+    def heartbeat_leases(self, leases: list[dict[str, Any]]) -> R:
+        """Renew up to 1,000 leases of jobs and tasks in one transaction.
+
+        Each has a `lease_id`, a `job_id` or a `task_id`, and optionally a `note`; `results` has one entry for each.
+        """
+        return self.call("heartbeat_leases", leases=leases)
+
     def release_job(
         self, job_id: str, lease_id: str, *, token: int | None = None, note: str | None = None, checkpoint: Any = None
     ) -> R:

@@ -50,6 +50,15 @@ def lost(job_id: str) -> Contract:
     )
 
 
+def several_renewed(*, all_held: bool) -> Contract:
+    """The caller renewed several leases of jobs and tasks."""
+    renew = action("heartbeat_leases", best=all_held, why="Renew them again within `heartbeat_every_seconds` of each.")
+    if all_held:
+        return contract(renew)
+    stop = action("stop_work", best=True, why="Stop work on each lease whose result is an error; the others are held.")
+    return contract(stop, renew)
+
+
 def released(job_id: str) -> Contract:
     """The caller released the job, so it is not advised to claim it again."""
     return contract(

@@ -157,6 +157,10 @@ class HandlerContext:
         """Refund what a request was charged, and charge it as another kind of request."""
         return self.access.charge_instead(request, limit_class)
 
+    def charge_more(self, request: Request, cost: int) -> None:
+        """Charge a request for what it was granted beyond one."""
+        self.access.charge_more(request, cost)
+
     def charge_address(self, request: Request, limit_class: str) -> Awaitable[None]:
         """Charge a request without a key to its client's address."""
         return self.access.charge_address(request, limit_class)

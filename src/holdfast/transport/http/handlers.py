@@ -7,7 +7,18 @@ from types import ModuleType
 
 from holdfast.core.errors import Overloaded
 from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
-from holdfast.transport.http.api import accounts, billing, deliveries, events, export, jobs, keys, sessions, webhooks
+from holdfast.transport.http.api import (
+    accounts,
+    billing,
+    deliveries,
+    events,
+    export,
+    heartbeats,
+    jobs,
+    keys,
+    sessions,
+    webhooks,
+)
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore import admin, elections, lock_list, locks, users, watches
@@ -23,7 +34,7 @@ from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(jobs, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
+    *(jobs, heartbeats, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
     *(tasks, lists, task_verbs, batch),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
     *(health, metrics, discovery, docs),
@@ -38,7 +49,16 @@ _ERRORS: dict[str, ModuleType] = {
 _OVERLOADED: dict[ModuleType, Response] = {}
 _REQUEST_ID = b"{request_id}"
 """Stands for the request id in a rendered refusal."""
-_HOLDFAST_PATHS = ("/v1/jobs", "/v1/sessions", "/v1/webhooks", "/v1/events", "/v1/account", "/v1/recover", MCP_PATH)
+_HOLDFAST_PATHS = (
+    "/v1/jobs",
+    "/v1/heartbeats",
+    "/v1/sessions",
+    "/v1/webhooks",
+    "/v1/events",
+    "/v1/account",
+    "/v1/recover",
+    MCP_PATH,
+)
 
 
 def find_handler(operation: str) -> Handler:

@@ -188,6 +188,12 @@ class Admission:
             request.refund()
             await self.charge(request, limit_class)
 
+    def charge_more(self, request: Request, cost: int) -> None:
+        """Charge a request for what it was granted beyond one. It is not refused any more, but the next ones are."""
+        if request.rate_budget is not None:
+            request.rate_budget.remaining -= cost
+            request.charges.append((request.rate_budget, cost))
+
     async def charge_address(self, request: Request, limit_class: str) -> None:
         """Charge a request without a key to its client's address."""
         terms = self._address_limits.get(limit_class)

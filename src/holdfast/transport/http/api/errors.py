@@ -88,14 +88,8 @@ def render_error(request: Request, error: Exception) -> Response:
         "error": code,
         "message": message,
         "request_id": request.request_id,
+        **error_facts(error),
     }
-    if isinstance(error, errors.Invalid) and error.errors:
-        document["errors"] = error.errors
-    if isinstance(error, errors.HoldfastError):
-        document |= {
-            name: rfc3339(value) if name in TIME_FACTS and value is not None else value
-            for name, value in error.facts.items()
-        }
     headers: list[Header] = [*error.headers] if isinstance(error, HttpRefusal) else []
     wait = getattr(error, "retry_after", None)
     if wait is not None:
@@ -111,6 +105,19 @@ def render_error(request: Request, error: Exception) -> Response:
         request, error
     )
     return Response(status, encode(document), tuple(headers), b"application/problem+json")
+
+
+def error_facts(error: Exception) -> dict[str, Any]:
+    """What an error says beyond its code and message: the invalid fields, or who holds it now and since when."""
+    facts: dict[str, Any] = {}
+    if isinstance(error, errors.Invalid) and error.errors:
+        facts["errors"] = error.errors
+    if isinstance(error, errors.HoldfastError):
+        facts |= {
+            name: rfc3339(value) if name in TIME_FACTS and value is not None else value
+            for name, value in error.facts.items()
+        }
+    return facts
 
 
 def status_and_code(refusal: type[Exception] | int) -> tuple[int, str]:

@@ -186,6 +186,8 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
         outcome = await ctx.run_idempotent(command)
     if isinstance(outcome, Empty):
         await ctx.charge_instead(request, READ)  # an empty claim counts as a read
+    elif isinstance(outcome, Claimed):
+        ctx.charge_more(request, len(outcome.taken) - 1)  # a plan allows no more claims than can be finished
     return await _answer_claim(ctx, request, outcome, render)
 
 

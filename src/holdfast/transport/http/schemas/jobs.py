@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
 from holdfast.operations.bounds import FIELDS, JOB_PAGE
-from holdfast.transport.http.api import jobs
+from holdfast.transport.http.api import heartbeats, jobs
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, Token, request_body, within
 
@@ -108,6 +108,27 @@ class ReleasedJob(Struct, kw_only=True):
     previous: JobEnd | None
 
 
+class RenewedLease(Struct):
+    """The result of one renewal: how long the lease lasts now, or the error."""
+
+    status: int
+    expires_in_seconds: Seconds | UnsetType = UNSET
+    heartbeat_every_seconds: float | UnsetType = UNSET
+    cancel_requested: bool | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    message: str | UnsetType = UNSET
+
+
+class RenewedLeases(Struct):
+    """One result for each lease, in order."""
+
+    results: list[RenewedLease]
+    succeeded: Annotated[int, Meta(ge=0)]
+    failed: Annotated[int, Meta(ge=0)]
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+
+
 class JobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
     """Claimed jobs, ordered by id."""
 
@@ -146,6 +167,10 @@ OPERATION_SCHEMAS = {
         body=request_body("HeartbeatJobBody", jobs.HeartbeatBody, FIELDS["heartbeat_job"], lease_id=UUID_TEXT),
         refusals=(errors.LeaseLost, errors.WrongToken),
         takes_idempotency_key=True,
+    ),
+    "heartbeat_leases": OperationSchema(
+        {200: RenewedLeases},
+        body=request_body("HeartbeatLeasesBody", heartbeats.HeartbeatsBody, FIELDS["heartbeat_leases"]),
     ),
     "release_job": OperationSchema(
         {200: ReleasedJob},

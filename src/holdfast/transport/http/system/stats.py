@@ -31,7 +31,8 @@ OTHER = "other"
 
 _HEADS = {"elections": "election", "auth": "auth", "sessions": "session", "webhooks": "webhook", "mcp": "mcp"}
 _V1 = {
-    "jobs": "job", "tasks": "task", "recover": "task", "sessions": "session", "events": "event", "webhooks": "webhook",
+    "jobs": "job", "heartbeats": "job", "tasks": "task", "recover": "task", "sessions": "session", "events": "event",
+    "webhooks": "webhook",
     "keys": "account", "account": "account", "billing": "account",
 }  # fmt: skip
 _LOCK_VERBS = {"acquire", "release", "renew"}
