@@ -232,6 +232,17 @@ def test_a_task_claimed_for_a_session_is_sure_no_longer_than_the_session(client,
         assert 5 < task.remaining <= 10
 
 
+def test_each_of_several_tasks_is_sure_for_as_long_as_it_was_granted(client, name):
+    for seconds in (60, 300):
+        client.create_task(name, {}, lease_duration_seconds=seconds)
+    document = client.claim_task(type=name, limit=1)
+    (terms,) = claims.claimed_tasks(document)
+    assert (terms.ttl, terms.every, terms.entry["task_id"]) == (60.0, 20.0, document["tasks"][0]["id"])
+    session = client.begin_session(name, ttl_seconds=10)
+    (terms,) = claims.claimed_tasks(client.claim_task(type=name, limit=2, session_id=session["session_id"]))
+    assert 5 < terms.ttl <= 10
+
+
 def test_a_renewal_for_a_shorter_time_shortens_what_is_sure(client, name):
     with client.job(name, "agent-3", ttl=120) as job:
         job.renew(ttl_seconds=5)
@@ -318,7 +329,6 @@ def test_failed_renewals_are_retried_sooner_and_before_the_lease_ends():
 
 
 def test_leaving_the_block_stops_the_renewal_thread(client, name):
-    before = set(threading.enumerate())
     with client.job(name, "agent-3", ttl=5):
         pass
-    wait_until(lambda: not [t for t in set(threading.enumerate()) - before if "holdfast-job" in t.name])
+    wait_until(lambda: not [thread for thread in threading.enumerate() if thread.name == "holdfast-renewals"])

@@ -1,23 +1,27 @@
-"""Claims of a worker, which it can abandon at once when it stops."""
+"""Claims of a worker: several tasks in one request, which it can abandon at once when it stops."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from typing import Any
 
 from holdfast.client.client import Client
-from holdfast.client.errors import Document, NotFound, OutcomeUnknown, Unreachable
-from holdfast.client.leases.claims import TaskClaim
+from holdfast.client.errors import Document, OutcomeUnknown, Unreachable
+from holdfast.client.leases.claims import TaskClaim, claimed_tasks
+from holdfast.client.leases.clock import now
+from holdfast.client.leases.state import LeaseState
 from holdfast.client.leases.types import TaskLease
-from holdfast.client.methods.base import Caller
+from holdfast.operations.bounds import TASK_CLAIM_LIMIT
+
+CLAIM_SECONDS = 5.0
+"""How long a claim is repeated while the server cannot be reached."""
 
 
-class AbandonableClaims(Caller[Document]):
-    """Calls operations of a client; claims have connections of their own, which `abandon` closes.
+class AbandonableClaims:
+    """Claims tasks for a client, over connections of their own, which `abandon` closes.
 
-    Thereupon the server removes a claim that waits from the queue. It may have granted a task at that moment, and the
-    answer is lost. So the claim is repeated under the same Idempotency-Key, without waiting: the answer is that task.
+    Thereupon the server removes a claim that waits from the queue. It may have granted tasks at that moment, and the
+    answer is lost. So the claim is repeated under the same Idempotency-Key, without waiting: the answer is those tasks.
     """
 
     def __init__(self, client: Client) -> None:
@@ -25,42 +29,29 @@ class AbandonableClaims(Caller[Document]):
         self._separate = client.separate()
         self._is_abandoned = False
 
-    def task(self, *types: str, worker: str, wait: float, deadline: float) -> TaskLease:
-        """The next task of these types."""
-        return TaskLease(self, TaskClaim(types, worker, {"deadline": deadline}), wait)
+    def claim(self, claim: TaskClaim, limit: int, wait: float) -> list[TaskLease]:
+        """The next tasks, at most `limit`. If none is ready, wait for one; after `wait` seconds there are none."""
+        sent = now()
+        document = self._call(claim.arguments(wait) | {"limit": min(limit, TASK_CLAIM_LIMIT.most)})
+        granted = [LeaseState(terms, sent) for terms in claimed_tasks(document)]
+        return [TaskLease.of_grant(self._client, claim, state) for state in granted]
 
-    def call(
-        self,
-        operation: str,
-        /,
-        *,
-        timeout: float | None = None,
-        deadline: float | None = None,
-        idempotency_key: str | None = None,
-        **arguments: Any,
-    ) -> Document:
-        """Call an operation by its name."""
-        limits = {"timeout": timeout, "deadline": deadline}
-        if operation != "claim_task":
-            return self._client.call(operation, **limits, idempotency_key=idempotency_key, **arguments)
-        key = idempotency_key or str(uuid.uuid4())
+    def abandon(self) -> None:
+        """End the claims; those that begin after this get nothing."""
+        if not self._is_abandoned:
+            self._is_abandoned = True
+            self._separate.close()
+
+    def _call(self, arguments: dict[str, Any]) -> Document:
+        key = str(uuid.uuid4())
         try:
-            return self._separate.call(operation, **limits, idempotency_key=key, **arguments)
+            return self._separate.call("claim_task", **arguments, deadline=CLAIM_SECONDS, idempotency_key=key)
         except OutcomeUnknown:
             if not self._is_abandoned:
                 raise
         except Unreachable:
             if not self._is_abandoned:
                 raise
-            raise NotFound("the worker stops", code="no_tasks") from None
-        return self._client.call(operation, **limits, idempotency_key=key, **(arguments | {"wait_seconds": None}))
-
-    def listen(self, operation: str, /, **arguments: Any) -> Iterator[Document]:
-        """Iterate over the documents of a stream."""
-        return self._client.listen(operation, **arguments)
-
-    def abandon(self) -> None:
-        """End all claims; those that begin after this get nothing."""
-        if not self._is_abandoned:
-            self._is_abandoned = True
-            self._separate.close()
+            return {"tasks": []}
+        again = arguments | {"wait_seconds": None}
+        return self._client.call("claim_task", **again, deadline=CLAIM_SECONDS, idempotency_key=key)

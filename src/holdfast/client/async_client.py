@@ -20,6 +20,7 @@ from holdfast.client.event_stream import (
     parse_event,
 )
 from holdfast.client.forks import call_after_fork, copy_event
+from holdfast.client.leases.async_renewals import AsyncRenewals
 from holdfast.client.leases.async_types import AsyncJob, AsyncLeader, AsyncTaskLease
 from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
 from holdfast.client.methods.all import Methods
@@ -62,11 +63,20 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         self._deadline = deadline
         self._transport = transport or _http_transport(url, key)
         self._closed = threading.Event()
+        self._renewals: AsyncRenewals | None = None
         call_after_fork(self)
 
     def after_fork(self) -> None:
-        """Use an event whose lock no thread of the parent holds."""
+        """Use an event whose lock no thread of the parent holds, and leave its leases to the parent."""
         self._closed = copy_event(self._closed)
+        self._renewals = None
+
+    @property
+    def renewals(self) -> AsyncRenewals:
+        """Renews what the client holds, on the event loop that runs now."""
+        if self._renewals is None or self._renewals.loop is not asyncio.get_running_loop():
+            self._renewals = AsyncRenewals(self)
+        return self._renewals
 
     async def call(
         self,

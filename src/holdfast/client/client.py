@@ -19,6 +19,7 @@ from holdfast.client.event_stream import (
 )
 from holdfast.client.forks import call_after_fork, copy_event
 from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
+from holdfast.client.leases.renewals import Renewals
 from holdfast.client.leases.types import Job, Leader, TaskLease
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
@@ -80,11 +81,14 @@ class Client(Methods[Document]):
         self._deadline = deadline
         self._transport = transport or _http_transport(url, key)
         self._closed = threading.Event()
+        self.renewals = Renewals(self)
+        """Renews what the client holds."""
         call_after_fork(self)
 
     def after_fork(self) -> None:
-        """Use an event whose lock no thread of the parent holds."""
+        """Use an event whose lock no thread of the parent holds, and leave its leases to the parent."""
         self._closed = copy_event(self._closed)
+        self.renewals = Renewals(self)
 
     def call(
         self,

@@ -15,7 +15,7 @@ from holdfast.telemetry import trace_names as names
 def trace_headers() -> dict[str, str]:
     """Trace headers of a request: of the current span, else of the process that started this one (TRACEPARENT)."""
     headers: dict[str, str] = {}
-    if _is_tracing():
+    if is_tracing():
         from opentelemetry import propagate
 
         propagate.inject(headers)
@@ -28,7 +28,7 @@ def trace_headers() -> dict[str, str]:
 @contextmanager
 def processing(task: dict[str, Any]) -> Iterator[None]:
     """Span for the work on a task, linked to the request that created the task."""
-    if not _is_tracing():
+    if not is_tracing():
         yield
         return
     from opentelemetry import propagate, trace
@@ -49,5 +49,6 @@ def processing(task: dict[str, Any]) -> Iterator[None]:
         yield
 
 
-def _is_tracing() -> bool:
+def is_tracing() -> bool:
+    """Whether the program records traces."""
     return "opentelemetry.trace" in sys.modules

@@ -1,4 +1,8 @@
-"""Worker: claims tasks, runs your handlers and reports the outcome, until it is stopped."""
+"""Worker: claims tasks, runs your handlers and reports the outcome, until it is stopped.
+
+One thread claims as many tasks as there are free places, one thread for each place runs handlers, and one thread
+reports their outcomes. A claim and a report are one request each, for one task or for many.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,29 @@ import asyncio
 import inspect
 import logging
 import os
+import queue
 import random
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from holdfast.client.abandonable_claims import AbandonableClaims
+from holdfast.client.abandonable_claims import CLAIM_SECONDS, AbandonableClaims
 from holdfast.client.client import Client
-from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost, NotFound
+from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost
 from holdfast.client.forks import call_after_fork
+from holdfast.client.leases.claims import TaskClaim
 from holdfast.client.leases.types import TaskLease
+from holdfast.client.outcomes import Outcome, Outcomes
 from holdfast.client.task_runner import POLL_SECONDS, AsyncContext, run_async, run_sync
-from holdfast.client.tracing import processing
+from holdfast.client.tracing import is_tracing, processing
 
-CLAIM_SECONDS = 5.0
-"""How long a claim is repeated while the server cannot be reached."""
 WAIT_SECONDS = 20.0
-"""How long one claim waits for a task. Only one slot waits at a time, however many slots an idle worker has."""
+"""How long one claim waits for a task."""
 LONGEST_PAUSE = 20.0
-CLAIMS_POLL_SECONDS = 0.02
 STOP_SECONDS = 1.0
 """How long handlers of released tasks have to stop. A plain function that never checks runs until the process ends."""
 
@@ -67,11 +71,12 @@ class Worker:
         self._process = os.getpid()
         self._name = self._given_name or f"{socket.gethostname()}-{self._process}"
         self._stopping = threading.Event()
+        self._places = threading.Condition()
+        """Notified when a task has ended."""
         self._running: set[TaskLease] = set()
-        self._claiming: set[int] = set()
-        """Threads that claim a task now."""
-        self._one_waits = threading.Lock()
-        """Held by the slot that waits for a task."""
+        """Tasks that take a place: from their claim until their outcome is recorded."""
+        self._claimed: queue.SimpleQueue[TaskLease | None] = queue.SimpleQueue()
+        """Tasks to run; None ends a thread."""
         self._claims: AbandonableClaims | None = None
         self._error: HoldfastError | None = None
         self._signalled = False
@@ -93,20 +98,16 @@ class Worker:
         if not self._handlers:
             raise ValueError("the worker has no handler: add one with @worker.task(type)")
         self._claims = AbandonableClaims(self._client)
+        self._outcomes = Outcomes(self._client, self._free_places)
         self._loop = asyncio.new_event_loop()
-        loop = threading.Thread(target=self._loop.run_forever, name="holdfast-worker-loop", daemon=True)
-        loop.start()
-        slots = [
-            threading.Thread(target=self._run_slot, name=f"holdfast-worker-{number}", daemon=True)
-            for number in range(self._concurrency)
-        ]
+        loop = _start_thread(self._loop.run_forever, "loop")
         with self._signal_handlers():
-            for slot in slots:
-                slot.start()
+            runners = [_start_thread(self._run_tasks, str(number)) for number in range(self._concurrency)]
+            self._claimer = _start_thread(self._claim_tasks, "claims")
             while not self._signalled and not self._stopping.wait(POLL_SECONDS):
                 pass
             self.stop()
-            self._drain(slots)
+            self._drain(runners)
         asyncio.run_coroutine_threadsafe(_cancel_all(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         loop.join()
@@ -119,78 +120,74 @@ class Worker:
         self._stopping.set()
         if self._claims is not None:
             self._claims.abandon()
+        with self._places:
+            self._places.notify_all()
 
-    # -- one slot ------------------------------------------------------------------------------------------------
+    # -- claiming ------------------------------------------------------------------------------------------------
 
-    def _run_slot(self) -> None:
-        failures, process = 0, os.getpid()
-        while not self._stopping.is_set() and os.getpid() == process:  # a child that a handler forked takes no tasks
+    def _claim_tasks(self) -> None:
+        failures = 0
+        while not self._stopping.is_set():
             try:
-                self._run_next()
+                self._claim_for_free_places()
                 failures = 0
             except (AuthError, Invalid) as error:  # retrying does not fix these
                 self._error = error
                 self.stop()
-            except HoldfastError as error:
+            except Exception as error:  # noqa: BLE001 - also an answer of a proxy
                 log.warning("cannot claim a task: %s", error)
                 longest = min(LONGEST_PAUSE, 0.2 * 2**failures)
                 failures += 1
-                self._stopping.wait((error.retry_after or 0.0) + random.uniform(0.0, longest))
+                self._stopping.wait((getattr(error, "retry_after", None) or 0.0) + random.uniform(0.0, longest))
 
-    def _run_next(self) -> None:
-        """Claim one task and run it. Only claiming may raise: the outcome of the handler is reported to the server."""
-        lease = self._claim_next()
-        if lease is None:
+    def _claim_for_free_places(self) -> None:
+        """Claim as many tasks as there are free places, and hand each to a thread that waits for one."""
+        with self._places:
+            self._places.wait_for(lambda: self._stopping.is_set() or len(self._running) < self._concurrency)
+            free = self._concurrency - len(self._running)
+        if self._stopping.is_set():
             return
-        try:
-            with processing(lease.document):
-                self._finish(lease, self._run_handler(lease))
-        finally:
-            self._running.discard(lease)
-
-    def _claim_next(self) -> TaskLease | None:
-        """The next task: one that is ready, or one that is made soon, if no other slot waits for it already."""
-        lease = self._claim(wait=0.0)
-        if lease is None and self._one_waits.acquire(timeout=POLL_SECONDS):
-            try:
-                lease = self._claim(WAIT_SECONDS)
-            finally:
-                self._one_waits.release()
-        return lease
-
-    def _claim(self, wait: float) -> TaskLease | None:
         assert self._claims is not None
-        lease = self._claims.task(*self._handlers, worker=self._name, wait=wait, deadline=CLAIM_SECONDS)
-        self._claiming.add(threading.get_ident())
-        try:
-            lease.__enter__()
-        except NotFound:
-            return None
-        else:
-            self._running.add(lease)
-            return lease
-        finally:
-            self._claiming.discard(threading.get_ident())
+        leases = self._claims.claim(TaskClaim(tuple(self._handlers), self._name, {}), free, WAIT_SECONDS)
+        if not leases:
+            return
+        if self._stopping.is_set():
+            self._outcomes.report([Outcome.release(lease) for lease in leases])
+            return
+        self._client.renewals.add(*leases)
+        with self._places:
+            self._running.update(leases)
+        for lease in leases:
+            self._claimed.put(lease)
 
-    def _run_handler(self, lease: TaskLease) -> BaseException | None:
-        """Run the handler; the exception that it raised, if any."""
+    def _free_places(self, leases: list[TaskLease]) -> None:
+        with self._places:
+            self._running.difference_update(leases)
+            self._places.notify_all()
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def _run_tasks(self) -> None:
+        """Run one task after the other. A child that a handler forked ends here: it reports and takes no tasks."""
+        process = os.getpid()
+        while (lease := self._claimed.get()) is not None:
+            with processing(lease.document):
+                outcome = self._run_task(lease)
+                if os.getpid() != process:
+                    return
+                if is_tracing():  # within the trace of this task, to which no other outcome belongs
+                    self._outcomes.report([outcome])
+                else:
+                    self._outcomes.add(outcome)
+
+    def _run_task(self, lease: TaskLease) -> Outcome:
         try:
-            if self._stopping.is_set():  # claimed while the worker was stopping
-                self._wait_for_claims()
-                lease.release()
-            else:
-                lease.result = self._call(lease)
+            lease.result = self._call(lease)
         except BaseException as raised:
             if not isinstance(raised, CancelRequested | LeaseLost):
                 log.info("%s failed", lease.terms.what, exc_info=raised)
-            return raised
-        return None
-
-    def _finish(self, lease: TaskLease, error: BaseException | None) -> None:
-        try:
-            lease.__exit__(None if error is None else type(error), error, None)
-        except HoldfastError as problem:
-            log.warning("the outcome of %s was not recorded: %s", lease.terms.what, problem)
+            return Outcome.of_handler(lease, raised)
+        return Outcome.of_handler(lease, None)
 
     def _call(self, lease: TaskLease) -> dict[str, Any] | None:
         handler = self._handlers[lease.document["type"]]
@@ -198,25 +195,24 @@ class Worker:
             return run_async(handler, lease, self._loop)
         return run_sync(handler, lease)
 
-    # -- shutdown -------------------------------------------------------------------------------------------------
+    # -- shutdown ------------------------------------------------------------------------------------------------
 
-    def _drain(self, slots: list[threading.Thread]) -> None:
+    def _drain(self, runners: list[threading.Thread]) -> None:
         until = time.monotonic() + self._drain_seconds
-        while self._running and time.monotonic() < until:
-            time.sleep(POLL_SECONDS)
-        self._wait_for_claims()
-        for lease in list(self._running):
-            with suppress(HoldfastError):
-                lease.hand_back()
+        self._claimer.join(CLAIM_SECONDS)  # it would claim what is released
+        with self._places:
+            self._places.wait_for(lambda: not self._running, max(0.0, until - time.monotonic()))
+            late = list(self._running)
+        self._outcomes.report([Outcome.release(lease) for lease in late])
+        for lease in late:
+            if lease.is_settled:  # its handler, which still runs, must stop
+                lease.state.refused(LeaseLost(f"{lease.terms.what} was returned to its queue"))
+        for _ in runners:
+            self._claimed.put(None)
         until = time.monotonic() + CLAIM_SECONDS + STOP_SECONDS
-        for slot in slots:
-            slot.join(max(0.0, until - time.monotonic()))
-
-    def _wait_for_claims(self) -> None:
-        """Wait until no slot claims any more: it would get the task that is released next."""
-        until = time.monotonic() + CLAIM_SECONDS
-        while self._claiming and time.monotonic() < until:
-            time.sleep(CLAIMS_POLL_SECONDS)
+        for runner in runners:
+            runner.join(max(0.0, until - time.monotonic()))
+        self._outcomes.close(max(0.0, until - time.monotonic()))
 
     def _handle_signal(self, *_: Any) -> None:
         """Only set a flag: a signal may interrupt any code."""
@@ -235,6 +231,12 @@ class Worker:
         finally:
             for number, handler in zip(signals, before, strict=True):
                 signal.signal(number, handler)
+
+
+def _start_thread(target: Callable[[], Any], name: str) -> threading.Thread:
+    thread = threading.Thread(target=target, name=f"holdfast-worker-{name}", daemon=True)
+    thread.start()
+    return thread
 
 
 async def _cancel_all() -> None:

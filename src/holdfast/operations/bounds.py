@@ -132,7 +132,8 @@ TASK_CLAIM_LIMIT = Range(1, 100)
 TASK_CLAIM_TYPES = Count(100)
 TASK_PAGE = Range(1, 100, if_omitted=50)
 BATCH_ITEMS = Count(1000, least=1)
-HEARTBEAT_LEASES = Count(1000, least=1)
+HEARTBEAT_LEASES = Count(500, least=1)
+"""So many usual names fit into a body that is small enough to be read without waiting for other large ones."""
 
 # -- sessions, events, accounts, keys, webhooks ------------------------------------------------------------------
 

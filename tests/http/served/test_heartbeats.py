@@ -108,15 +108,15 @@ def test_each_lease_needs_the_scope_and_the_prefix_of_its_own_operation(account)
     refused_as_problem(heartbeats(key_of(account, "read"), job), 403, "forbidden")
 
 
-@pytest.mark.parametrize("leases", [[], [{"job_id": "x", "lease_id": "x"}] * 1001, [{"job_id": "x"}], "x", [7]])
+@pytest.mark.parametrize("leases", [[], [{"job_id": "x", "lease_id": "x"}] * 501, [{"job_id": "x"}], "x", [7]])
 def test_a_list_of_the_wrong_length_or_form_is_refused_as_a_whole(account, leases):
     with nothing_changes(account):
         refused_as_problem(account.post("/v1/heartbeats", {"leases": leases}), 400, "invalid_request")
 
 
-def test_a_thousand_leases_are_renewed_at_once(account):
+def test_five_hundred_leases_are_renewed_at_once(account):
     job = a_job(account)
-    answer = heartbeats(account, *[job] * 1000)
+    answer = heartbeats(account, *[job] * 500)
     assert {result["status"] for result in results(answer)} == {200}
 
 

@@ -6,10 +6,9 @@ from typing import Any
 
 from holdfast.client.errors import Document, HoldfastError
 from holdfast.client.leases.async_lease import AsyncLease
-from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase
-from holdfast.client.leases.lease import log
+from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
 from holdfast.client.leases.types import COMPLETE_SECONDS
-from holdfast.client.worker_errors import failure, is_failure
+from holdfast.client.worker_errors import failure
 
 
 class AsyncJob(JobLeaseBase, AsyncLease):
@@ -17,7 +16,7 @@ class AsyncJob(JobLeaseBase, AsyncLease):
 
     async def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
-        await self.renew(checkpoint=data, **self._handover)
+        await self.renew(checkpoint=data, **self.handover)
 
 
 class AsyncLeader(AsyncLease):
@@ -44,19 +43,19 @@ class AsyncTaskLease(TaskLeaseBase, AsyncJob):
 
     async def _settle(self, operation: str, **more: Any) -> Document:
         self._check_process()
-        fields = self.terms.proof | self._handover | more
+        fields = self.terms.proof | self.handover | more
         document = await self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
-        self._is_settled = True
-        self._ended.set()
+        self.is_settled = True
+        await self._renewals.discard(self)
         return document
 
     async def _finish(self, error: BaseException | None) -> None:
-        if self._is_settled:
+        if self.is_settled:
             return
-        if error is None:
-            await self.complete(self.result)
-            return
+        verb, fields = self.outcome(error)
         try:
-            await (self.fail(error) if is_failure(error) else self.release())
+            await self._settle(f"{verb}_task", **fields)
         except HoldfastError as problem:
+            if error is None:
+                raise
             log.warning("%s failed, and the failure was not recorded: %s", self.terms.what, problem)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import Any
 
 from holdfast.client.errors import Document
 from holdfast.client.forks import lease_of_parent
 from holdfast.client.leases.state import LeaseState, Terms
+from holdfast.client.worker_errors import failure, is_failure
+
+log = logging.getLogger("holdfast.client")
 
 
 class LeaseBase:
@@ -17,13 +21,13 @@ class LeaseBase:
         self._granted: LeaseState | None = None
         self._process = os.getpid()
         """The process that claims and renews it: a child after a fork may do neither."""
-        self._handover: dict[str, Any] = {}
+        self.handover: dict[str, Any] = {}
         """Fields for the next holder, sent with every renewal and with the release."""
 
     def check(self) -> None:
         """Raise LeaseLost unless it is certain at this moment that no other holder can have the lease."""
         self._check_process()
-        self._state.check()
+        self.state.check()
 
     @property
     def token(self) -> int:
@@ -33,7 +37,7 @@ class LeaseBase:
     @property
     def remaining(self) -> float:
         """Seconds for which the lease is surely yours, if no further renewal succeeds."""
-        return self._state.remaining if self._is_own else 0.0
+        return self.state.remaining if self._is_own else 0.0
 
     @property
     def document(self) -> Document:
@@ -43,7 +47,14 @@ class LeaseBase:
     @property
     def terms(self) -> Terms:
         """The granted lease."""
-        return self._state.terms
+        return self.state.terms
+
+    @property
+    def state(self) -> LeaseState:
+        """Whether the lease is still surely ours, and when to renew it."""
+        if self._granted is None:
+            raise RuntimeError("the lease is not held before its `with` block")
+        return self._granted
 
     @property
     def _is_own(self) -> bool:
@@ -52,12 +63,6 @@ class LeaseBase:
     def _check_process(self) -> None:
         if not self._is_own:
             raise lease_of_parent(self.terms.what)
-
-    @property
-    def _state(self) -> LeaseState:
-        if self._granted is None:
-            raise RuntimeError("the lease is not held before its `with` block")
-        return self._granted
 
 
 class JobLeaseBase(LeaseBase):
@@ -72,11 +77,12 @@ class JobLeaseBase(LeaseBase):
     @property
     def note(self) -> str | None:
         """A note for the next holder, sent with every renewal and with the release."""
-        return self._handover.get("note")
+        return self.handover.get("note")
 
     @note.setter
     def note(self, text: str) -> None:
-        self._handover = self._handover | {"note": text}
+        str.encode(text)  # a value that cannot be sent is refused here, where it is given
+        self.handover = self.handover | {"note": text}
 
 
 class TaskLeaseBase(JobLeaseBase):
@@ -84,13 +90,19 @@ class TaskLeaseBase(JobLeaseBase):
 
     result: Document | None = None
     """The result with which the task is completed at the end of the block."""
-    _is_settled = False
+    is_settled = False
     """Whether the task was completed, failed or released already."""
 
     @property
     def id(self) -> str:
         """The task's id."""
         return str(self.document["id"])
+
+    def outcome(self, error: BaseException | None) -> tuple[str, dict[str, Any]]:
+        """How the attempt ends, as an operation's name without `_task` and its fields."""
+        if error is None:
+            return "complete", {"result": self.result}
+        return ("fail", failure(error)) if is_failure(error) else ("release", {})
 
     @property
     def payload(self) -> Document:

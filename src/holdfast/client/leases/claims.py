@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -96,10 +97,11 @@ class JobClaim(msgspec.Struct, frozen=True):
             what=f"job {self.job_id}",
             token=document["token"],
             **self.duration(document)._asdict(),
-            proof={"job_id": self.job_id, "lease_id": document["lease_id"]},
+            proof=(proof := {"job_id": self.job_id, "lease_id": document["lease_id"]}),
             renewal="heartbeat_job",
             release="release_job",
             document=document,
+            entry=proof,
         )
 
     def duration(self, document: Document, /) -> Duration:
@@ -176,15 +178,7 @@ class TaskClaim(msgspec.Struct, frozen=True):
     def terms(self, document: Document) -> Terms | None:
         if document.get("leaseId") is None:
             return None
-        return Terms(
-            what=f"task {document['id']}",
-            token=document["fencingToken"],
-            **self.duration(document)._asdict(),
-            proof={"id": document["id"], "lease_id": document["leaseId"]},
-            renewal="heartbeat",
-            release="release_task",
-            document=document["task"],
-        )
+        return _task_terms(document["task"], self.duration(document))
 
     def duration(self, document: Document, /) -> Duration:
         advice = document["agent_contract"]
@@ -198,6 +192,31 @@ class TaskClaim(msgspec.Struct, frozen=True):
 
     def pause(self, document: Document, /) -> float:
         return 1.0 if document["message"] == "busy" else 0.0
+
+
+def claimed_tasks(document: Document) -> list[Terms]:
+    """The tasks that a claim of several granted."""
+    return [_task_terms(task, _granted_duration(task)) for task in document["tasks"]]
+
+
+def _task_terms(task: Document, granted: Duration) -> Terms:
+    return Terms(
+        what=f"task {task['id']}",
+        token=task["fencingToken"],
+        **granted._asdict(),
+        proof={"id": task["id"], "lease_id": task["leaseId"]},
+        renewal="heartbeat",
+        release="release_task",
+        document=task,
+        entry={"task_id": task["id"], "lease_id": task["leaseId"]},
+    )
+
+
+def _granted_duration(task: Document) -> Duration:
+    """For how long one of several tasks was granted: from its claim, which was its last change, to its deadline."""
+    claimed, expires = (datetime.fromisoformat(task[name]) for name in ("updatedAt", "leaseExpiresAt"))
+    ttl = min((expires - claimed).total_seconds(), float(task["leaseDurationSeconds"]))
+    return Duration(ttl, ttl / 3)
 
 
 def _wait_seconds(left: float) -> float | None:

@@ -1,39 +1,34 @@
-"""A lease that a background thread renews while you are inside its `with` block."""
+"""A lease that is renewed in the background while you are inside its `with` block."""
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.client.errors import Document, HoldfastError, LeaseLost
-from holdfast.client.leases.base import LeaseBase
+from holdfast.client.leases.base import LeaseBase, log
 from holdfast.client.leases.claims import UNCERTAIN, Claim, ClaimAttempts
 from holdfast.client.leases.clock import now
 from holdfast.client.leases.state import LeaseState
-from holdfast.client.methods.base import Caller
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
 
 RELEASE_SECONDS = 5.0
 """Limit for the release; after that the lease expires by itself."""
-JOIN_SECONDS = 1.0
-"""How long the end of the block waits for a renewal that hangs; its own timeout ends it later."""
-
-log = logging.getLogger("holdfast.client")
 
 
 class Lease(LeaseBase):
-    """A lease that a thread renews."""
+    """A lease for threads."""
 
-    def __init__(self, client: Caller[Document], claim: Claim, wait: float = 0.0) -> None:
+    def __init__(self, client: Client, claim: Claim, wait: float = 0.0) -> None:
         super().__init__()
         self._client = client
         self._claim = claim
         self._wait = wait
-        self._ended = threading.Event()
-        self._renewer: threading.Thread | None = None
-        self._one_renewal = threading.Lock()
+        self.one_renewal = threading.Lock()
         """Renewals are sent one at a time, so that the last answer is that of the last renewal."""
 
     def __enter__(self) -> Self:
@@ -44,8 +39,7 @@ class Lease(LeaseBase):
         except BaseException:
             self._give_back()
             raise
-        self._renewer = threading.Thread(target=self._renew_until_end, name=f"holdfast-{self.terms.what}", daemon=True)
-        self._renewer.start()
+        self._client.renewals.add(self)
         return self
 
     def __exit__(
@@ -56,25 +50,27 @@ class Lease(LeaseBase):
         try:
             self._finish(error)
         finally:
-            self._ended.set()
-            if self._renewer is not None:
-                self._renewer.join(JOIN_SECONDS)
+            self._client.renewals.discard(self)
 
     def renew(self, **fields: Any) -> Document:
         """Renew now, with fields such as `progress` or `checkpoint`. Raises LeaseLost if the lease is over."""
         self._check_process()
-        with self._one_renewal:
-            sent, timeout = now(), self._state.request_timeout
-            self._state.renewing(sent, fields.get("ttl_seconds"))
-            try:
-                document = self._client.call(
-                    self.terms.renewal, **(self.terms.proof | fields), timeout=timeout, deadline=timeout
-                )
-            except HoldfastError as error:
-                self._state.refused(error)
-                raise
-            self._state.renewed(sent, self._claim.duration(document), document)
-            return document
+        with self.one_renewal:
+            return self.send_renewal(fields, self.state.request_timeout)
+
+    def send_renewal(self, fields: dict[str, Any], timeout: float) -> Document:
+        """Renew within `timeout` seconds. The caller has acquired `one_renewal`."""
+        sent = now()
+        self.state.renewing(sent, fields.get("ttl_seconds"))
+        try:
+            document = self._client.call(
+                self.terms.renewal, **(self.terms.proof | fields), timeout=timeout, deadline=timeout
+            )
+        except HoldfastError as error:
+            self.state.refused(error)
+            raise
+        self.state.renewed(sent, self._claim.duration(document), document)
+        return document
 
     def _give_back(self) -> None:
         """Release a lease whose block is not entered, so that nobody waits for its TTL."""
@@ -97,23 +93,13 @@ class Lease(LeaseBase):
                 return outcome
             time.sleep(outcome)
 
-    def _renew_until_end(self) -> None:
-        """Renew at the advised interval until the block ends or the lease is over."""
-        while not self._ended.wait(self._state.pause()):
-            if self._state.is_over():
-                return
-            try:
-                self.renew(**self._handover)
-            except HoldfastError as error:
-                log.info("%s was not renewed: %s", self.terms.what, error)
-
     def _finish(self, error: BaseException | None) -> None:
         """Release; if the block raised nothing, raise LeaseLost in case the lease did not last to its end."""
         try:
             self._client.call(
                 self.terms.release,
                 **self.terms.proof,
-                **self._handover,
+                **self.handover,
                 timeout=RELEASE_SECONDS,
                 deadline=RELEASE_SECONDS,
             )
@@ -122,5 +108,5 @@ class Lease(LeaseBase):
                 raise
         except HoldfastError as problem:
             log.warning("%s was not released and will expire: %s", self.terms.what, problem)
-            if error is None and self._state.is_over():
+            if error is None and self.state.is_over():
                 self.check()

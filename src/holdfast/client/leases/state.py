@@ -36,6 +36,8 @@ class Terms(msgspec.Struct, frozen=True):
     """Operation that releases the lease."""
     document: dict[str, Any]
     """The server's answer to the claim."""
+    entry: dict[str, Any] | None = None
+    """The lease in a renewal of many (`heartbeat_leases`); None if it can only be renewed by itself."""
 
 
 class Duration(NamedTuple):
@@ -104,7 +106,8 @@ class LeaseState:
         with self._mutex:
             self._failures = 0
             self._clock.renewed(sent, granted.every, granted.ttl)
-            if document.get("cancelRequested") and self._error is None:
+            is_cancelled = document.get("cancelRequested") or document.get("cancel_requested")
+            if is_cancelled and self._error is None:
                 self._error = CancelRequested(f"cancellation of {self.terms.what} was requested", document=document)
 
     def refused(self, error: HoldfastError) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from holdfast.client.errors import Document, HoldfastError, LeaseLost
-from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase
-from holdfast.client.leases.lease import Lease, log
-from holdfast.client.worker_errors import failure, is_failure
+from holdfast.client.errors import Document, HoldfastError
+from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
+from holdfast.client.leases.lease import Lease
+from holdfast.client.worker_errors import failure
+
+if TYPE_CHECKING:
+    from holdfast.client.client import Client
+    from holdfast.client.leases.claims import TaskClaim
+    from holdfast.client.leases.state import LeaseState
 
 COMPLETE_SECONDS = 30.0
 """Limit for all attempts to record the outcome of a task."""
@@ -18,7 +23,7 @@ class Job(JobLeaseBase, Lease):
 
     def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
-        self.renew(checkpoint=data, **self._handover)
+        self.renew(checkpoint=data, **self.handover)
 
 
 class Leader(Lease):
@@ -30,6 +35,13 @@ class TaskLease(TaskLeaseBase, Job):
 
     Set `result`, or call `complete`, `fail` or `release` yourself. `check()` also raises CancelRequested.
     """
+
+    @classmethod
+    def of_grant(cls, client: Client, claim: TaskClaim, granted: LeaseState) -> TaskLease:
+        """A task that was claimed with others; the caller renews and settles it."""
+        lease = cls(client, claim)
+        lease._granted = granted
+        return lease
 
     def complete(self, result: Document | None = None) -> Document:
         """Complete the task with a result."""
@@ -43,26 +55,21 @@ class TaskLease(TaskLeaseBase, Job):
         """Return the task to its queue; the attempt is not counted."""
         return self._settle("release_task", delay_seconds=delay_seconds)
 
-    def hand_back(self) -> None:
-        """Release the task while another thread still works on it: its next `check()` raises LeaseLost."""
-        self.release()
-        self._state.refused(LeaseLost(f"{self.terms.what} was returned to its queue"))
-
     def _settle(self, operation: str, **more: Any) -> Document:
         self._check_process()
-        fields = self.terms.proof | self._handover | more
+        fields = self.terms.proof | self.handover | more
         document = self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
-        self._is_settled = True
-        self._ended.set()
+        self.is_settled = True
+        self._client.renewals.discard(self)
         return document
 
     def _finish(self, error: BaseException | None) -> None:
-        if self._is_settled:
+        if self.is_settled:
             return
-        if error is None:
-            self.complete(self.result)
-            return
+        verb, fields = self.outcome(error)
         try:
-            self.fail(error) if is_failure(error) else self.release()
+            self._settle(f"{verb}_task", **fields)
         except HoldfastError as problem:
+            if error is None:
+                raise
             log.warning("%s failed, and the failure was not recorded: %s", self.terms.what, problem)

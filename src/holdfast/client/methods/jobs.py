@@ -63,7 +63,7 @@ class JobMethods(Caller[R]):
         )
 
     def heartbeat_leases(self, leases: list[dict[str, Any]]) -> R:
-        """Renew up to 1,000 leases of jobs and tasks in one transaction.
+        """Renew up to 500 leases of jobs and tasks in one transaction.
 
         Each has a `lease_id`, a `job_id` or a `task_id`, and optionally a `note`; `results` has one entry for each.
         """
