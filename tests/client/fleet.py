@@ -12,7 +12,7 @@ from signal import SIGCONT, SIGSTOP
 import holdfast
 from holdfast.client.errors import Held, HoldfastError, LeaseLost
 from holdfast.client.leases import clock
-from tests.client.proxy import CUT, HANG, LOSE, PASS, between, deck
+from tests.client.proxy import CUT, HANG, LOSE, PASS, TOGETHER, between, deck
 from tests.client.ways import KEY
 from tests.support import wait_until
 
@@ -21,7 +21,7 @@ KILL, DOZE, SLEEP, NAMELESS, ALONE = "kill", "doze", "sleep", "nameless", "alone
 off while the others are well."""
 TROUBLES = (KILL, DOZE, SLEEP, NAMELESS, ALONE)
 FATES = {PASS: 14, LOSE: 3, CUT: 2, HANG: 1}
-SORTS = {*TROUBLES, LOSE, CUT, HANG}
+SORTS = {*TROUBLES, LOSE, CUT, HANG, TOGETHER}
 AGENTS = 3
 
 
@@ -93,9 +93,10 @@ class Fleet:
                     self.turn(client, number)
 
     def turn(self, client, number):
-        period = None
+        """Hold the job, and one of its own, with which it is renewed."""
+        period, own = None, f"{self.name}/{number}"
         try:
-            with client.job(self.name, f"agent-{number}", ttl=1, wait=1) as job:
+            with client.job(own, own, ttl=1, wait=1), client.job(self.name, f"agent-{number}", ttl=1, wait=1) as job:
                 period = Period(number, job.token)
                 self.periods.append(period)
                 self.hold(job, period)

@@ -10,6 +10,8 @@ from contextlib import contextmanager, suppress
 PASS, LOSE, HANG, CUT, SLOW = "pass", "lose", "hang", "cut", "slow"
 """Forward; drop the answer and the connection; drop the answer and say nothing; drop the request; forward late."""
 SLOW_SECONDS = 0.5
+TOGETHER = "together"
+"""Not a fate: an answered request that renewed several leases."""
 
 
 class Proxy:
@@ -51,6 +53,7 @@ class Proxy:
                 if not answer:
                     return
                 self.happened[fate] += 1
+                self.happened[TOGETHER] += request.startswith(b"POST /v1/heartbeats ")
                 if fate == LOSE:
                     return
                 if fate == SLOW:
