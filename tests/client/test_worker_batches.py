@@ -10,6 +10,7 @@ import pytest
 import holdfast
 from holdfast.client.abandonable_claims import AbandonableClaims
 from holdfast.client.client import Client
+from holdfast.client.errors import Limited
 from holdfast.client.request import Answer
 from tests.client.proxy import CUT, LOSE, between, deck
 from tests.client.recorder import RecordingTransport
@@ -173,6 +174,27 @@ def test_an_answer_that_is_not_of_this_api_does_not_end_the_worker(recorded, tra
         recorded.check_task_status(task["id"], wait_seconds=20)
     assert_completed_once(recorded, [task["id"]])
     assert "cannot claim" in caplog.text
+
+
+def test_a_plan_that_allows_fewer_tasks_than_there_are_places_is_used_in_full(recorded, name, monkeypatch, caplog):
+    create(recorded, name, 3)
+    worker, gate = holdfast.Worker(recorded, concurrency=4), threading.Semaphore(0)
+    real = AbandonableClaims._call
+
+    def limited(claims, arguments):
+        if len(worker._running) == 2:
+            raise Limited("the plan allows 2 at once", code="max_workers_reached", retry_after=30)
+        return real(claims, arguments | {"limit": 2})
+
+    @worker.task(name)
+    def wait(context):
+        gate.acquire()
+
+    monkeypatch.setattr(AbandonableClaims, "_call", limited)
+    with working(worker):
+        wait_until(lambda: "cannot claim" in caplog.text)
+        gate.release(3)
+        wait_until(lambda: is_done(recorded, name, 3), 20)
 
 
 def test_lost_answers_neither_lose_nor_repeat_a_task(sqlite_server, name):

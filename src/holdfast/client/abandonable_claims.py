@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 from holdfast.client.client import Client
-from holdfast.client.errors import Document, OutcomeUnknown, Unreachable
+from holdfast.client.errors import Document, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.leases.claims import TaskClaim, claimed_tasks
 from holdfast.client.leases.clock import now
 from holdfast.client.leases.state import LeaseState
@@ -33,6 +33,8 @@ class AbandonableClaims:
         """The next tasks, at most `limit`. If none is ready, wait for one; after `wait` seconds there are none."""
         sent = now()
         document = self._call(claim.arguments(wait) | {"limit": min(limit, TASK_CLAIM_LIMIT.most)})
+        if "tasks" not in document:
+            raise ServerError("the answer is not that of a claim: it may come from a proxy")
         granted = [LeaseState(terms, sent) for terms in claimed_tasks(document)]
         return [TaskLease.of_grant(self._client, claim, state) for state in granted]
 

@@ -33,6 +33,8 @@ from holdfast.client.tracing import is_tracing, processing
 WAIT_SECONDS = 20.0
 """How long one claim waits for a task."""
 LONGEST_PAUSE = 20.0
+PLAN_IS_FULL = "max_workers_reached"
+"""Code of the refusal of a plan that allows to hold no more tasks: the next one can be claimed when a task ends."""
 STOP_SECONDS = 1.0
 """How long handlers of released tasks have to stop. A plain function that never checks runs until the process ends."""
 
@@ -126,29 +128,32 @@ class Worker:
     # -- claiming ------------------------------------------------------------------------------------------------
 
     def _claim_tasks(self) -> None:
+        """Claim as many tasks as there are free places, whenever there are any."""
         failures = 0
-        while not self._stopping.is_set():
+        while (held := self._wait_until_fewer(self._concurrency)) is not None:
             try:
-                self._claim_for_free_places()
+                self._claim(self._concurrency - held)
                 failures = 0
             except (AuthError, Invalid) as error:  # retrying does not fix these
                 self._error = error
                 self.stop()
-            except Exception as error:  # noqa: BLE001 - also an answer of a proxy
+            except HoldfastError as error:
                 log.warning("cannot claim a task: %s", error)
-                longest = min(LONGEST_PAUSE, 0.2 * 2**failures)
+                pause = (error.retry_after or 0.0) + random.uniform(0.0, min(LONGEST_PAUSE, 0.2 * 2**failures))
                 failures += 1
-                self._stopping.wait((getattr(error, "retry_after", None) or 0.0) + random.uniform(0.0, longest))
+                self._wait_until_fewer(held if error.code == PLAN_IS_FULL else 0, pause)
 
-    def _claim_for_free_places(self) -> None:
-        """Claim as many tasks as there are free places, and hand each to a thread that waits for one."""
+    def _wait_until_fewer(self, most: int, seconds: float | None = None) -> int | None:
+        """Wait until fewer than `most` tasks are held, or for some seconds; how many are. None if the worker stops."""
         with self._places:
-            self._places.wait_for(lambda: self._stopping.is_set() or len(self._running) < self._concurrency)
-            free = self._concurrency - len(self._running)
-        if self._stopping.is_set():
-            return
+            self._places.wait_for(lambda: self._stopping.is_set() or len(self._running) < most, seconds)
+            return None if self._stopping.is_set() else len(self._running)
+
+    def _claim(self, limit: int) -> None:
+        """Claim tasks and hand each to a thread that waits for one."""
         assert self._claims is not None
-        leases = self._claims.claim(TaskClaim(tuple(self._handlers), self._name, {}), free, WAIT_SECONDS)
+        claim = TaskClaim(tuple(self._handlers), self._name, {})
+        leases = self._claims.claim(claim, limit, WAIT_SECONDS)
         if not leases:
             return
         if self._stopping.is_set():
