@@ -187,6 +187,37 @@ def test_a_lease_is_not_renewed_with_others_while_it_is_renewed_by_itself(record
     assert (False, True) in together
 
 
+def test_the_asyncio_client_does_not_renew_a_lease_with_others_while_it_is_renewed_by_itself(name):
+    together, first = [], f"{name}/0"
+
+    class Slow(AsyncRecordingTransport):
+        alone = 0
+
+        async def send(self, request, timeout):  # noqa: ASYNC109 - the transport's protocol
+            if request.target == HEARTBEATS:
+                together.append((self.alone > 0, first in request.body.decode()))
+            elif request.target.endswith("/heartbeat"):
+                self.alone += 1
+                await asyncio.sleep(0.3)
+                self.alone -= 1
+            return await super().send(request, timeout)
+
+    async def scenario():
+        async with AsyncClient(transport=Slow()) as client, AsyncExitStack() as stack:
+            leases = [await stack.enter_async_context(client.job(f"{name}/{n}", "me", ttl=2)) for n in range(3)]
+            for _ in range(3):  # two of them wait for the first
+                stack.push_async_callback(asyncio.wait, [asyncio.ensure_future(leases[0].renew())])
+            until = time.monotonic() + 2.5
+            while time.monotonic() < until:
+                for lease in leases:
+                    lease.check()
+                await asyncio.sleep(0.02)
+
+    asyncio.run(scenario())
+    assert (True, True) not in together
+    assert (False, True) in together
+
+
 def test_a_child_leaves_the_leases_to_its_parent_and_renews_its_own(sqlite_server, name):
     with client_of(sqlite_server) as client, ExitStack() as stack:
         leases = hold(stack, client, name, 3)
