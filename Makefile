@@ -19,7 +19,7 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYT
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run demo test check bench prove prove-the-proofs conformance failover lock clean moved
+.PHONY: help run demo test check bench bench-peers prove prove-the-proofs conformance failover lock clean moved
 
 help: ## Show this list
 	@echo "Holdfast. ARGS passes more arguments to a command, for example: make test ARGS='-k lease'"
@@ -45,8 +45,11 @@ check: .venv/test.done .venv/lint.done ## Lint, format, types, import rules, the
 	@echo "Running the tests ..."
 	@$(PYTEST) $(ARGS)
 
-bench: .venv/test.done ## Measure speed, as ratios within one run
+bench: .venv/test.done ## Measure speed beside bare uvicorn (ARGS='--against COMMIT': and beside an older commit)
 	@.venv/bin/python -m bench $(ARGS)
+
+bench-peers: .venv/test.done ## Measure Redis, etcd, PostgreSQL tables and queues beside Holdfast (ARGS=--install gets them)
+	@.venv/bin/python -m bench.peers $(ARGS)
 
 prove: .venv/test.done ## Run the tests with every proof at full size (slow)
 	@HOLDFAST_PROOF=full $(PYTEST) $(ARGS)

@@ -17,8 +17,9 @@ from pathlib import Path
 import apsw
 import psycopg
 
+from bench.scripts import PAYLOAD
+
 CONNECTIONS_PER_PROCESS = 4
-PAYLOAD = '{"document":"doc-1842","pages":[1,2,3]}'
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS plain_queue (

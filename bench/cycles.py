@@ -6,8 +6,8 @@ import threading
 import time
 from typing import Any
 
-from bench.baseline import PAYLOAD
 from bench.engine import BY, CAUSE
+from bench.scripts import PAYLOAD
 from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTasks

@@ -14,7 +14,7 @@ from functools import partial
 
 import uvloop
 
-from bench.load import HOST
+HOST = "127.0.0.1"
 
 
 class Reader(asyncio.Protocol):

@@ -12,18 +12,20 @@ import itertools
 import json
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import uvloop
 
-from bench.load import HOST, post
-from bench.serving import KEY, get_json, post_json, server
+from bench.scripts import KEY, request_bytes
+from bench.serving import get_json, post_json, server
+from bench.stores import new_folder, new_stores
+from bench.tree import PRESENT, Tree
+
+HOST = "127.0.0.1"
 
 SUBJECTS = 100
 KEYS = 10
@@ -87,23 +89,24 @@ class Pacer:
 
 def claim(number: int) -> bytes:
     """A claim by the holder of a lock renews it: after the first claim, each is one event `renewed`."""
-    return post(f"/locks/subject-{number % SUBJECTS}/acquire", b'{"ttl_seconds":600}', KEY)
+    return request_bytes(f"/locks/subject-{number % SUBJECTS}/acquire", b'{"ttl_seconds":600}', KEY)
 
 
-def measure(url: str, size: Size, streams: int, *, everything: bool = False) -> Outcome:
+def measure(url: str, size: Size, streams: int, *, everything: bool = False, tree: Tree = PRESENT) -> Outcome:
     """One run with this many readers, of all events or of one subject each."""
-    with server(url, HOLDFAST_MAX_STREAMS=str(max(2 * streams, 1))) as (port, process):
+    with server(url, tree=tree, HOLDFAST_MAX_STREAMS=str(max(2 * streams, 1))) as one:
+        port = one.port
         keys = [str(post_json(port, "/v1/keys", {"name": f"k{n}", "scopes": ["read"]})["apiKey"]) for n in range(KEYS)]
         run_claims(port, Size(events_per_second=SUBJECTS, seconds=1, connections=4))  # creates every subject
         start = end_of_log(port)
         paths = [path_of(number, everything=everything) for number in range(streams)]
         requests = [(path, keys[number % KEYS]) for number, path in enumerate(paths)]
         with reading(port, requests) as readers:
-            before = process.cpu_times()
+            before = one.cpu_seconds()
             latencies = run_claims(port, size)
-            after = process.cpu_times()
+            after = one.cpu_seconds()
             last, written_at = end_of_log(port), time.perf_counter()
-            rss = process.memory_info().rss
+            rss = one.memory()
             by_subject = subjects_of(port, start, last)
             every = list(range(start + 1, last + 1))
             expected = [every if everything else by_subject[number % SUBJECTS] for number in range(streams)]
@@ -119,7 +122,7 @@ def measure(url: str, size: Size, streams: int, *, everything: bool = False) -> 
         closed=report["closed"],
         late=late,
         rss=rss,
-        server_cpu=(after.user + after.system) - (before.user + before.system),
+        server_cpu=after - before,
         readers_cpu=report["cpu"],
     )
 
@@ -196,7 +199,8 @@ def subjects_of(port: int, start: int, last: int) -> list[list[int]]:
 def main() -> None:
     """Measure the three cases and print each compared with the first."""
     size = Size()
-    with tempfile.TemporaryDirectory(prefix="hf-streams-", dir=Path.cwd()) as folder, stores(folder) as new_store:
+    kind = (sys.argv[1:] or ["sqlite"])[0]
+    with new_folder() as folder, new_stores(kind, folder) as new_store:
         alone = measure(new_store(), size, 0)
         print_outcome("no readers", alone, alone)
         print_outcome(f"{size.readers} readers of one subject each", measure(new_store(), size, size.readers), alone)
@@ -212,22 +216,6 @@ def print_outcome(what: str, outcome: Outcome, alone: Outcome) -> None:
         f"  RSS {outcome.rss / 2**20:.0f} MB  CPU {outcome.server_cpu:.1f} s, readers {outcome.readers_cpu:.1f} s",
         flush=True,
     )
-
-
-@contextmanager
-def stores(folder: str) -> Iterator[Any]:
-    """A function that returns the address of a new store."""
-    if sys.argv[1:] != ["postgres"]:
-        numbers = itertools.count()
-        yield lambda: f"sqlite:///{folder}/{next(numbers)}.db"
-        return
-    from tests.postgres import Postgres
-
-    database = Postgres(in_memory=False)
-    try:
-        yield database.new_database
-    finally:
-        database.remove()
 
 
 if __name__ == "__main__":

@@ -1,20 +1,50 @@
-"""Task cycles over HTTP: create, claim and complete, with one or many tasks per request."""
+"""Task cycles over HTTP: create, claim and complete, with one task or a hundred per request."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 import msgspec
 import uvloop
 
-from bench.baseline import PAYLOAD
-from bench.load import HOST, post
+from bench import scripts
+from bench.figures import Figures
+from bench.python_load import is_complete
+from bench.requests import record
+from bench.scripts import PAYLOAD, request_bytes
+from bench.serving import server
+from bench.stores import NewStore
+from bench.tree import Tree
 
-TYPE = "bench"
+HOST = "127.0.0.1"
+MANY = 100
+CONNECTIONS = 128
+WORKERS = 16
 CREATE, CLAIM, COMPLETE = "create", "claim", "complete"
+
+
+def measure_tasks(figures: Figures, name: str, new_store: NewStore, trees: Sequence[Tree], seconds: float) -> None:
+    """One round on one kind of store: tasks one by one, by 16 workers, and in hundreds."""
+    with ExitStack() as stack:
+        servers = {tree.prefix: stack.enter_context(server(new_store(), tree=tree)) for tree in trees}
+        for prefix, one in servers.items():
+            load = scripts.task_cycles()
+            record(figures, f"{prefix}{name}.task", one, load, connections=CONNECTIONS, seconds=seconds)
+        for prefix, one in servers.items():
+            load = scripts.task_cycles()
+            result = record(figures, f"{prefix}{name}.workers", one, load, connections=WORKERS, seconds=seconds)
+            figures.add(f"{prefix}{name}.workers.claim.p50", result.steps[1].p50)
+            figures.add(f"{prefix}{name}.workers.claim.p99", result.steps[1].p99)
+        for prefix, one in servers.items():
+            before = one.cpu_seconds()
+            done, elapsed = cycles(one.port, connections=4, seconds=seconds)
+            figures.add(f"{prefix}{name}.hundreds.rate", done / elapsed)
+            figures.add(f"{prefix}{name}.hundreds.cpu", (one.cpu_seconds() - before) / done)
 
 
 class ClaimedTask(msgspec.Struct, rename="camel"):
@@ -30,56 +60,36 @@ class ClaimedTasks(msgspec.Struct):
     tasks: list[ClaimedTask] = []
 
 
-_parse_task = msgspec.json.Decoder(ClaimedTask).decode
 _parse_tasks = msgspec.json.Decoder(ClaimedTasks).decode
 
 
 class Worker(asyncio.Protocol):
     """One connection that repeats create, claim and complete, and reads each whole answer before the next request."""
 
-    def __init__(
-        self, many: int, key: str, until: float, done: asyncio.Future[None], count: Callable[[int], None]
-    ) -> None:
-        self._many = many
-        self._key = key
+    def __init__(self, until: float, done: asyncio.Future[int]) -> None:
         self._until = until
         self._done = done
-        self._count = count
         self._buffer = bytearray()
-        self._length = 0
         self._step = CREATE
-        create = b'{"type":"%b","payload":%b}' % (TYPE.encode(), PAYLOAD.encode())
-        if many == 1:
-            self._create = post("/v1/tasks", create, key)
-            self._claim = post("/v1/tasks/claim", b'{"type":"bench","worker_id":"w"}', key)
-        else:
-            item = b'{"op":"create",' + create[1:]
-            self._create = post("/v1/tasks/batch", b'{"items":[' + b",".join([item] * many) + b"]}", key)
-            self._claim = post("/v1/tasks/claim", b'{"type":"bench","worker_id":"w","limit":%d}' % many, key)
+        self._count = 0
+        item = f'{{"op":"create","type":"bench","payload":{PAYLOAD}}}'
+        self._create = request_bytes("/v1/tasks/batch", f'{{"items":[{",".join([item] * MANY)}]}}'.encode())
+        self._claim = request_bytes("/v1/tasks/claim", b'{"type":"bench","worker_id":"w","limit":%d}' % MANY)
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: Any) -> None:
         self._transport = transport
         transport.write(self._create)
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        if not self._length:
-            head = self._buffer.find(b"\r\n\r\n")
-            if head < 0:
-                return
-            position = self._buffer.find(b"content-length: ")
-            length = int(self._buffer[position + 16 : self._buffer.find(b"\r\n", position)])
-            self._length = head + 4 + length
-            self._body_start = head + 4
-        if len(self._buffer) < self._length:
+        if not is_complete(bytes(self._buffer), 0):
             return
-        body = bytes(self._buffer[self._body_start : self._length])
-        if self._buffer[9:11] != b"20":
+        head, _, body = bytes(self._buffer).partition(b"\r\n\r\n")
+        if head[9:11] != b"20":
             self._done.set_exception(AssertionError(self._buffer.decode()))
             self._transport.close()
             return
         self._buffer.clear()
-        self._length = 0
         self._continue(body)
 
     def _continue(self, body: bytes) -> None:
@@ -88,48 +98,34 @@ class Worker(asyncio.Protocol):
             self._transport.write(self._claim)
         elif self._step == CLAIM:
             self._step = COMPLETE
-            self._transport.write(self._complete(body))
+            self._transport.write(completion(_parse_tasks(body).tasks))
         else:
             self._step = CREATE
-            self._count(self._many)
+            self._count += MANY
             if time.perf_counter() < self._until:
                 self._transport.write(self._create)
             else:
                 self._transport.close()
-                self._done.set_result(None)
-
-    def _complete(self, body: bytes) -> bytes:
-        if self._many == 1:
-            task = _parse_task(body)
-            result = b'{"lease_id":"%b","result":{"ok":true}}' % task.lease_id.encode()
-            return post(f"/v1/tasks/{task.id}/complete", result, self._key)
-        item = b'{"op":"complete","id":"%b","lease_id":"%b","result":{"ok":true}}'
-        items = b",".join(item % (task.id.encode(), task.lease_id.encode()) for task in _parse_tasks(body).tasks)
-        return post("/v1/tasks/batch", b'{"items":[' + items + b"]}", self._key)
+                self._done.set_result(self._count)
 
 
-def cycles_per_second(port: int, key: str, *, connections: int, many: int, seconds: float) -> float:
-    """Durable create-claim-complete cycles per second."""
+def completion(tasks: list[ClaimedTask]) -> bytes:
+    """The request that completes these tasks."""
+    item = '{"op":"complete","id":"%s","lease_id":"%s","result":{"ok":true}}'
+    items = ",".join(item % (task.id, task.lease_id) for task in tasks)
+    return request_bytes("/v1/tasks/batch", f'{{"items":[{items}]}}'.encode())
 
-    async def drive() -> float:
+
+def cycles(port: int, *, connections: int, seconds: float) -> tuple[int, float]:
+    """Tasks that were created, claimed and completed, a hundred in each request, and the time that it took."""
+
+    async def drive() -> tuple[int, float]:
         loop = asyncio.get_running_loop()
-        total = 0
-
-        def count(more: int) -> None:
-            nonlocal total
-            total += more
-
         started = time.perf_counter()
         done = [loop.create_future() for _ in range(connections)]
         for future in done:
-            worker = Worker(many, key, started + seconds, future, count)
-            await loop.create_connection(partial(_return_worker, worker), HOST, port)
-        await asyncio.gather(*done)
-        return total / (time.perf_counter() - started)
+            await loop.create_connection(partial(Worker, started + seconds, future), HOST, port)
+        return sum(await asyncio.gather(*done)), time.perf_counter() - started
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(drive())
-
-
-def _return_worker(worker: Worker) -> Worker:
-    return worker
