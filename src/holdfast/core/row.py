@@ -18,8 +18,11 @@ Key = tuple[str, str, str]
 """(table, account, id) of one row."""
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One row. Its fields are its columns, in order; all are scalars, which every store can keep unchanged."""
+class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One row. Its fields are its columns, in order; all are scalars, which every store can keep unchanged.
+
+    Stores load rows as JSON arrays of their columns (`array_like`).
+    """
 
     table: ClassVar[str]
     noun: ClassVar[str]

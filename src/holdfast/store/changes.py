@@ -9,7 +9,7 @@ from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """The response to a request with an Idempotency-Key, saved in the transaction of its effect."""
 
     account: str

@@ -73,14 +73,13 @@ class DamagedRows:
         return [record for record in self.decode(record_type, found) if not isinstance(record, DamagedRow)]
 
     def decode_document(self, record_type: type[T], document: bytes) -> list[T | DamagedRow]:
-        """The records of a JSON array of objects."""
+        """The records of a JSON array; each is an array of its columns."""
         try:
             records: list[T] = _DECODERS[record_type](document)
         except (msgspec.DecodeError, UnicodeDecodeError):
             # Bytes that are not UTF-8 become lone surrogates, and bytes again in the values.
-            objects = json.loads(document.decode(errors="surrogateescape"))
-            names = record_type.__struct_fields__
-            return self.decode(record_type, [tuple(_raw(each[name]) for name in names) for each in objects])
+            found = json.loads(document.decode(errors="surrogateescape"))
+            return self.decode(record_type, [tuple(map(_raw, values)) for values in found])
         return [self.check(record) for record in records]
 
     def events(self, found: Iterable[tuple[Any, ...]]) -> list[Event]:

@@ -1,8 +1,9 @@
 """The statements that only PostgreSQL understands; `sqlite/queries.py` has the same names in the same order.
 
-A batch is sent as one JSON document per statement: encoding it costs less than arrays of parameters. Loading and
-saving go straight over libpq (`wire.py`), with the placeholders $1, $2; reads and housekeeping go through psycopg, with
-the placeholder ? (`reader.py`).
+A batch is sent as one JSON document per statement (`documents.py`), and what was found comes back as one. An array for
+each column would cost PostgreSQL as much for many rows, and twice as much for one. Loading and saving go straight over
+libpq (`wire.py`), with the placeholders $1, $2; reads and housekeeping go through psycopg, with the placeholder ?
+(`reader.py`).
 """
 
 from __future__ import annotations
@@ -28,9 +29,14 @@ def _keys(parameter: int) -> str:
 _KEYS = _keys(1)
 
 
-def _and_now(select: str) -> str:
-    """The rows as one JSON document, and the clock read after the last of them was locked."""
-    return f"WITH found AS ({select}) SELECT coalesce(json_agg(found), '[]')::text, holdfast_now() FROM found"
+def _found(record: type[Row | Answer]) -> str:
+    """The records of `found` as one JSON document, and the clock read after the last of them was locked."""
+    return f"SELECT coalesce(json_agg(json_build_array({columns(record)})), '[]')::text, holdfast_now() FROM found"
+
+
+def _and_now(record: type[Row | Answer], select: str) -> str:
+    """The records that a query finds, as one JSON document, and the clock."""
+    return f"WITH found AS ({select}) {_found(record)}"
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
@@ -39,22 +45,33 @@ BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ROW_BY_KEY = {
     row.table: _and_now(
-        f"SELECT {columns(row)} FROM {row.table} WHERE (account, id) IN ({_KEYS}) ORDER BY account, id FOR UPDATE"
+        row, f"SELECT {columns(row)} FROM {row.table} WHERE (account, id) IN ({_KEYS}) ORDER BY account, id FOR UPDATE"
+    )
+    for row in ROW_TYPES
+}
+# The same for ids of one account: one index scan finds all of them, in half the time.
+ROW_BY_ID = {
+    row.table: _and_now(
+        row,
+        f"SELECT {columns(row)} FROM {row.table} WHERE account = $1 AND id = ANY ($2::text[])"
+        " ORDER BY account, id FOR UPDATE",
     )
     for row in ROW_TYPES
 }
 COUNT_ROWS = {row.table: f"SELECT count(*) FROM {row.table} WHERE (account, id) IN ({_KEYS})" for row in ROW_TYPES}
 LEASES_OF_SESSION = _and_now(
+    Lease,
     f"SELECT {columns(Lease)} FROM leases WHERE (account, id) IN ({_KEYS} UNION"
     f" SELECT account, id FROM leases WHERE (account, session) IN ({_keys(2)})"
-    " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE"
+    " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE",
 )
 TASKS_OF_SESSION = _and_now(
+    Task,
     f"SELECT {columns(Task)} FROM tasks WHERE (account, id) IN ({_KEYS}"
     f" UNION SELECT account, id FROM tasks WHERE (account, session) IN ({_keys(2)})"
     f" UNION SELECT account, id FROM tasks WHERE (account, unique_key) IN ({_keys(3)} UNION"
     f" SELECT account, unique_key FROM tasks WHERE (account, id) IN ({_keys(4)}) AND unique_key IS NOT NULL)"
-    " AND unique_key IS NOT NULL AND state IN ('pending', 'claimed')) ORDER BY account, id FOR UPDATE"
+    " AND unique_key IS NOT NULL AND state IN ('pending', 'claimed')) ORDER BY account, id FOR UPDATE",
 )
 _QUEUES = (
     "queues AS (SELECT value ->> 0 AS account, value ->> 1 AS type, (value ->> 2)::int AS most"
@@ -68,7 +85,7 @@ def _first_of(where: str, priority: str = "priority DESC") -> str:
         f"WITH {_QUEUES}, found AS (SELECT task.* FROM queues CROSS JOIN LATERAL (SELECT {columns(Task)} FROM tasks"
         f" WHERE account = queues.account AND {where}"
         f" ORDER BY {priority}, place, id LIMIT queues.most FOR UPDATE SKIP LOCKED) AS task)"
-        " SELECT coalesce(json_agg(found), '[]')::text, holdfast_now() FROM found"
+        f" {_found(Task)}"
     )
 
 
@@ -91,7 +108,7 @@ LAST_VERSIONS = (
 )
 # Read, not locked: a lease's session is read after the lease is locked, and a transaction that ends that session must
 # lock the lease too.
-SESSIONS_OF_LEASES = _and_now(f"SELECT {columns(Session)} FROM sessions WHERE (account, id) IN ({_KEYS})")
+SESSIONS_OF_LEASES = _and_now(Session, f"SELECT {columns(Session)} FROM sessions WHERE (account, id) IN ({_KEYS})")
 # Without this lock two transactions could both count one below the limit, and both add one.
 COUNT_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 LIVE_LOCKS = (
@@ -108,7 +125,7 @@ LOCK_ANSWERS = (
     "SELECT count(pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'answers', value ->> 0, value ->> 1), 0)))"
     " FROM json_array_elements($1::json)"
 )
-ANSWER = _and_now(f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
+ANSWER = _and_now(Answer, f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Transactions that create or claim tasks in an account with limits wait for each other here, account by account.
 OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING"
 LOCK_USAGE = "SELECT cycle, created FROM usage WHERE account = $1 FOR UPDATE"
@@ -120,53 +137,56 @@ ROLLBACK = "ROLLBACK"
 # -- saving ------------------------------------------------------------------------------------------------------
 
 
-def _recordset(row: type[Row], names: ColumnNames, more: str = "") -> str:
-    """A JSON document as rows of these columns."""
-    types = sql_types(row)
-    return f"json_to_recordset($1::json) AS new({', '.join(f'{name} {types[name]}' for name in names)}{more})"
+def _new(record: type[Row | Answer | Event], names: ColumnNames, *more: str) -> str:
+    """A JSON document as rows of these columns, and of `more` columns that are numbers.
+
+    They are named c0, c1 and so on, as in the document: short names are read sooner.
+    """
+    types = sql_types(record)
+    columns = enumerate([*(types[name] for name in names), *more])
+    return f"json_to_recordset($1::json) AS new({', '.join(f'c{position} {column}' for position, column in columns)})"
 
 
-def _expect(write: str) -> str:
-    """A write that raises unless it changes the expected number of rows ($2)."""
-    return f"WITH done AS ({write} RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
+def _insert(table: str, record: type[Row | Answer], names: ColumnNames) -> str:
+    return f"INSERT INTO {table} ({', '.join(names)}) SELECT * FROM {_new(record, names)}"
 
 
 @cache
 def insert_row(row: type[Row], names: ColumnNames) -> str:
-    """INSERT_ROW with these columns; the others have their defaults."""
-    columns = ", ".join(names)
-    return _expect(
-        f"INSERT INTO {row.table} ({columns}) SELECT {columns} FROM {_recordset(row, names)} ON CONFLICT DO NOTHING"
-    )
+    """INSERT_ROW with these columns; the others have their defaults. A row that exists is an error (`errors.py`)."""
+    return _insert(row.table, row, names)
+
+
+_BIGINT = "bigint"
 
 
 @cache
 def update_row(row: type[Row], names: ColumnNames) -> str:
-    """UPDATE_ROW of these columns; `was` is the version that was loaded."""
-    assignments = ", ".join(f"{name} = new.{name}" for name in names[2:])
-    return _expect(
-        f"UPDATE {row.table} AS old SET {assignments} FROM {_recordset(row, names, ', was bigint')}"
-        " WHERE old.account = new.account AND old.id = new.id AND old.version = new.was"
+    """UPDATE_ROW of these columns; the column after them is the version that was loaded.
+
+    A row that is missing, or has another version, is an error: the row with no account that MERGE then inserts. An
+    UPDATE that counts its rows would cost half as much again for one row.
+    """
+    same = f"old.account = new.c0 AND old.id = new.c1 AND old.version = new.c{len(names)}"
+    assignments = ", ".join(f"{name} = new.c{position}" for position, name in enumerate(names) if position > 1)
+    return (
+        f"MERGE INTO {row.table} AS old USING {_new(row, names, _BIGINT)} ON {same}"
+        f" WHEN MATCHED THEN UPDATE SET {assignments} WHEN NOT MATCHED THEN INSERT (account) VALUES (NULL)"
     )
 
 
 DELETE_ROW = {
-    row.table: _expect(
-        f"DELETE FROM {row.table} AS old USING {_recordset(row, ('account', 'id'), ', was bigint')}"
-        " WHERE old.account = new.account AND old.id = new.id AND old.version = new.was"
-    )
+    row.table: f"MERGE INTO {row.table} AS old USING {_new(row, ('account', 'id'), _BIGINT)}"
+    " ON old.account = new.c0 AND old.id = new.c1 AND old.version = new.c2"
+    " WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (account) VALUES (NULL)"
     for row in ROW_TYPES
 }
-INSERT_ANSWER = (
-    f"WITH done AS (INSERT INTO answers ({columns(Answer)})"
-    f" SELECT {columns(Answer)} FROM json_populate_recordset(NULL::answers, $1::json)"
-    " ON CONFLICT DO NOTHING RETURNING 1) SELECT holdfast_expect((SELECT count(*) FROM done), $2::bigint)"
-)
+INSERT_ANSWER = _insert("answers", Answer, Answer.__struct_fields__)
 # Transactions that count tasks of the same type and state wait for each other here; only the event counters are locked
 # later.
 COUNT_TASKS = (
-    "INSERT INTO task_counts AS counted (account, type, state, total) SELECT value ->> 0, value ->> 1, value ->> 2,"
-    " (value ->> 3)::bigint FROM json_array_elements($1::json) ORDER BY 1, 2, 3"
+    "INSERT INTO task_counts AS counted (account, type, state, total)"
+    " SELECT * FROM json_to_recordset($1::json) AS new(c0 text, c1 text, c2 text, c3 bigint) ORDER BY 1, 2, 3"
     " ON CONFLICT (account, type, state) DO UPDATE SET total = counted.total + excluded.total"
 )
 COUNT_CREATED = (
@@ -176,15 +196,25 @@ COUNT_CREATED = (
     " cycle = greatest(counted.cycle, excluded.cycle)"
 )
 # The counter row is locked last and held only over COMMIT: readers by cursor then see every event once, in order, and
-# writers wait here for each other as briefly as possible. `seq` comes in as a position within the batch.
+# writers wait here for each other as briefly as possible. `seq` comes in as the number of events that follow in the
+# batch.
+_EVENT = tuple(Event.__struct_fields__)
+_SEQ = f"new.c{_EVENT.index('seq')}"
+_EVENT_VALUES = ", ".join(f"new.c{position}" for position in range(len(_EVENT)))
+_MOVE_COUNTER = "ON CONFLICT (account) DO UPDATE SET seq = counter.seq + excluded.seq RETURNING"
 INSERT_EVENT = (
-    "WITH new AS (SELECT * FROM json_populate_recordset(NULL::events, $1::json)),"
-    " totals AS (SELECT account, count(*) AS total FROM new GROUP BY account ORDER BY account),"
-    " counters AS (INSERT INTO event_counters AS counter (account, seq) SELECT account, total FROM totals"
-    " ON CONFLICT (account) DO UPDATE SET seq = counter.seq + excluded.seq RETURNING account, seq)"
+    f"WITH counters AS (INSERT INTO event_counters AS counter (account, seq) VALUES ($2, $3::bigint)"
+    f" {_MOVE_COUNTER} seq) INSERT INTO events ({columns(Event)})"
+    f" SELECT {_EVENT_VALUES.replace(_SEQ, f'counters.seq - {_SEQ}')} FROM counters, {_new(Event, _EVENT)}"
+)
+# The same for events of several accounts: the column after theirs is the place of the account among $2.
+INSERT_EVENTS = (
+    "WITH counters AS (INSERT INTO event_counters AS counter (account, seq)"
+    f" SELECT * FROM unnest($2::text[], $3::bigint[]) {_MOVE_COUNTER} account, seq),"
+    " last AS (SELECT array_agg(seq ORDER BY account) AS seqs FROM counters)"
     f" INSERT INTO events ({columns(Event)})"
-    f" SELECT {columns(Event, 'new.').replace('new.seq', 'counters.seq - totals.total + new.seq')}"
-    " FROM new JOIN counters USING (account) JOIN totals USING (account)"
+    f" SELECT {_EVENT_VALUES.replace(_SEQ, f'(SELECT seqs FROM last)[new.c{len(_EVENT)}] - {_SEQ}')}"
+    f" FROM {_new(Event, _EVENT, _BIGINT)}"
 )
 
 COMMIT = "COMMIT"

@@ -19,6 +19,7 @@ from holdfast.store.postgres.connection import (
     Connection,
     Connector,
     NoAnswer,
+    check_version,
     connect,
     is_broken,
     is_idle,
@@ -88,6 +89,7 @@ class PostgresStore(SqlStore):
         with translate_errors(), connect(self._url, pooled=self._pooled) as connection:
             # A pooler does not know our `statement_timeout`: behind one a migration may take any time.
             connection.answer_seconds = None if self._pooled else LONG_ANSWER_SECONDS
+            check_version(connection)
             check_durable(connection, require_standby=self._require_standby, durable_storage=self._durable_storage)
             with durable_transaction(connection):
                 migrate_schema(connection)

@@ -14,12 +14,10 @@ from collections.abc import Container
 import psycopg
 
 from holdfast.core.errors import OutcomeUnknown
-from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.damaged_rows import DamagedRows
@@ -27,11 +25,20 @@ from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, ClockWatch, own_time
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
+from holdfast.store.postgres.documents import document
 from holdfast.store.postgres.durability import SET_FOR_COMMIT, confirmed_commit, unconfirmed
 from holdfast.store.postgres.errors import translate
-from holdfast.store.postgres.save_statements import answer_statements, counter_statements, document, row_statements
+from holdfast.store.postgres.load_statements import (
+    counting_statements,
+    election_statements,
+    last_versions,
+    lock_statements,
+    metering_statements,
+    ready_statements,
+)
+from holdfast.store.postgres.save_statements import answer_statements, counter_statements, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
-from holdfast.store.rows import ROW_TYPES, LoadedRows, Rows, absent_subjects
+from holdfast.store.rows import LoadedRows, Rows, absent_subjects
 
 _SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in LANE_SETTINGS.items()]
 
@@ -54,6 +61,7 @@ class PostgresTransaction:
         self._damaged_rows = damaged_rows
         self._clock_watch = clock_watch
         self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
+        self._wire = wire
         self._run = wire.run
         self._clock = clock
         self._counter_lock_seconds = LOCK_SECONDS
@@ -71,30 +79,19 @@ class PostgresTransaction:
         if needs.ready and needs.answers:
             self._begin.append((queries.LOCK_ANSWERS, (document(needs.answers),)))
         test_time = None if self._clock is None else self._clock()
-        locking = _load_statements(needs, test_time)
-        metering: list[Statement] = []
-        for account in needs.usage:
-            metering += [
-                (queries.OPEN_USAGE, (account,)),
-                (queries.LOCK_USAGE, (account,)),
-                (queries.HELD_TASKS, (account, test_time)),
-            ]
-        counting: list[Statement] = []
-        for owner in needs.lock_counts:
-            counting += [(queries.COUNT_LOCK, ("\x1f".join(owner),)), (queries.LIVE_LOCKS, (*owner, test_time))]
-        for group in needs.webhook_counts:
-            lock = "\x1f".join((Webhook.table, *group))
-            counting += [(queries.COUNT_LOCK, (lock,)), (queries.WEBHOOKS, group)]
-        elections: list[Statement] = [
-            (queries.LIVE_ELECTIONS, (account, test_time)) for account in needs.election_counts
-        ]
+        locking = lock_statements(needs, test_time)
+        metering = metering_statements(needs, test_time)
+        counting = counting_statements(needs, test_time)
+        elections = election_statements(needs, test_time)
         answers: list[Statement] = [(queries.ANSWER, (document(needs.answers),))] if needs.answers else []
+        subjects = absent_subjects(needs, ())
+        versions = [last_versions(subjects)] if subjects and self._wire.expects_new else []
         # Without further locks after the rows, the time that was read with the last row is exact.
         clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (test_time,))]
         self._begun = True
         statements = [statement for _, statement in locking]
         asked_at = own_time()
-        found = self._run(*self._begin, *statements, *metering, *counting, *elections, *answers, *clock)
+        found = self._run(*self._begin, *statements, *metering, *counting, *elections, *answers, *versions, *clock)
         answered_at = own_time()
         del found[: len(self._begin)]
         self.loaded = True
@@ -111,7 +108,8 @@ class PostgresTransaction:
             rows.add_answers(self._damaged_rows.decode_document(Answer, _document_of(found.pop(0))))
         if rows.answers:
             self._check_absent(rows.known, needs)
-        now = max(now, self._replace_damaged_ready(rows, needs, test_time), self._load_more(rows, needs))
+        now = max(now, self._replace_damaged_ready(rows, needs, test_time))
+        now = max(now, self._load_more(rows, subjects, found.pop() if versions else None))
         return Rows(
             test_time or now,
             rows.rows,
@@ -135,24 +133,33 @@ class PostgresTransaction:
         while needs.ready and damaged < len(rows.damaged):
             damaged = len(rows.damaged)
             queues = [(account, task_type, most + damaged) for account, task_type, most in needs.ready]
-            found = self._run(*(statement for _, statement in _ready_statements(queues, test_time)))
+            found = self._run(*(statement for _, statement in ready_statements(queues, test_time)))
             now = self._add_rows(rows, [Task] * len(found), found)
         return now
 
-    def _load_more(self, rows: LoadedRows, needs: AllNeeds) -> Instant:
-        """Load what depends on the first results: sessions that hold loaded rows, and last versions of removed rows."""
+    def _load_more(
+        self, rows: LoadedRows, subjects: dict[tuple[str, str], Key], versions: ResultRows | None
+    ) -> Instant:
+        """Load what depends on the first results: sessions that hold loaded rows, and last versions of removed rows.
+
+        `versions` are the last versions of all subjects, if they were loaded with the rows. A row that is absent after
+        its lock was tried is absent in every later statement, or was made by another batch: then this one runs again.
+        """
         holders = rows.sessions() - {key[1:] for key in rows.rows if key[0] == Session.table}
-        absent = absent_subjects(needs, rows.known)
+        known = rows.known
+        absent = {subject: key for subject, key in subjects.items() if key not in known}
+        self._wire.expects_new = 2 * len(absent) > len(subjects)
         statements: list[Statement] = []
         if holders:
             statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))
-        if absent:
-            statements.append((queries.LAST_VERSIONS, (document(list(absent)),)))
+        if absent and versions is None:
+            statements.append(last_versions(absent))
         found = self._run(*statements) if statements else []
         now = self._add_rows(rows, [Session], _take(found, 1)) if holders else 0
-        for account, subject, version in found[0] if absent else []:
-            if version is not None:
-                self._versions[absent[(account or b"").decode(), (subject or b"").decode()]] = int(version)
+        for account, subject, version in found.pop() if found else versions or ():
+            key = absent.get(((account or b"").decode(), (subject or b"").decode()))
+            if key is not None and version is not None:
+                self._versions[key] = int(version)
         return now
 
     def _add_rows(self, rows: LoadedRows, row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
@@ -228,38 +235,6 @@ class PostgresTransaction:
         if self._begun:
             self._begun = False
             self._run((queries.ROLLBACK, ()))
-
-
-def _load_statements(needs: AllNeeds, test_time: Instant | None) -> list[tuple[type[Row], Statement]]:
-    """The statements that lock and read rows, in the one order of locks."""
-    statements: list[tuple[type[Row], Statement]] = []
-    for row_type in ROW_TYPES:
-        keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
-        if row_type is Lease and needs.holdings:
-            statements.append((Lease, (queries.LEASES_OF_SESSION, (document(keys), document(needs.holdings)))))
-        elif row_type is Task and (needs.holdings or needs.unique_keys or needs.same_key_as):
-            paths = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
-            statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(document, paths)))))
-        elif keys:
-            statements.append((row_type, (queries.ROW_BY_KEY[row_type.table], (document(keys),))))
-    # These never wait, so they may come last.
-    return statements + _ready_statements(needs.ready, test_time)
-
-
-def _ready_statements(
-    queues: list[tuple[str, str, int]], test_time: Instant | None
-) -> list[tuple[type[Row], Statement]]:
-    """The statements that lock and read the first claimable tasks of these queues."""
-    statements: list[tuple[type[Row], Statement]] = []
-    typed = [queue for queue in queues if queue[1]]
-    if typed:
-        statements.append((Task, (queries.READY, (document(typed),))))
-        statements.append((Task, (queries.DUE_TASKS, (document(typed), test_time))))
-    untyped = [queue for queue in queues if not queue[1]]
-    if untyped:
-        statements.append((Task, (queries.READY_ANY, (document(untyped),))))
-        statements.append((Task, (queries.DUE_TASKS_ANY, (document(untyped), test_time))))
-    return statements
 
 
 def _document_of(result: ResultRows) -> bytes:

@@ -16,7 +16,12 @@ from psycopg.errors import error_from_result
 
 from holdfast.store.postgres.connection import Connection, NoAnswer
 
-Parameter = str | int | None
+PLAN_AGAIN_AFTER = 100
+"""After so many round trips all plans are made anew, and again after ten times as many: tables may have grown, and a
+plan for a small table may use the wrong index. PostgreSQL does the same when it has analysed a table."""
+_FORGET_PLANS = b"DISCARD PLANS"
+
+Parameter = bytes | str | int | None
 Statement = tuple[str, tuple[Parameter, ...]]
 ResultRows = list[tuple[bytes | None, ...]]
 
@@ -29,8 +34,13 @@ class Wire:
     def __init__(self, connection: Connection, *, prepare: bool) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
+        self.expects_new = False
+        """Whether most of the names in the last batch were not stored: then the next one asks for their last versions
+        before it knows whether they are (`transaction.py`)."""
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
+        self._runs = 0
+        self._plan_again_at = PLAN_AGAIN_AFTER
         self._readable = select.poll()
         self._readable.register(self._pgconn.socket, select.POLLIN)
         self._ready = select.poll()
@@ -43,17 +53,19 @@ class Wire:
         """
         pgconn, seconds = self._pgconn, seconds or self._connection.answer_seconds
         deadline = math.inf if seconds is None else time.monotonic() + seconds
-        prepared = [
-            (self._prepare_once(sql, deadline) if parameters else None, parameters) for sql, parameters in statements
-        ]
+        if self._prepare:
+            self._prepare_all(statements, deadline)
         pgconn.enter_pipeline_mode()
-        for (sql, _), (name, parameters) in zip(statements, prepared, strict=True):
-            values = [None if value is None else str(value).encode() for value in parameters]
-            if name is None:
-                pgconn.send_query_params(sql.encode(), values)
+        for sql, parameters in statements:
+            values = [value if value is None or type(value) is bytes else str(value).encode() for value in parameters]
+            if parameters and self._prepare:
+                pgconn.send_query_prepared(self._names[sql], values)
             else:
-                pgconn.send_query_prepared(name, values)
+                pgconn.send_query_params(sql.encode(), values)
         pgconn.pipeline_sync()
+        while pgconn.flush():  # more than the socket takes at once
+            self._wait(self._ready, deadline)
+            pgconn.consume_input()
         results, failure = self._read_results(len(statements), deadline)
         pgconn.exit_pipeline_mode()
         if failure is not None:
@@ -67,20 +79,18 @@ class Wire:
             result = self._next_result(deadline)
             if result is None:
                 continue  # the end of one statement's result
-            if result.status == pq.ExecStatus.PIPELINE_SYNC:
+            status = result.status
+            if status in _GOOD:
+                results.append(_rows(result))
+            elif status == pq.ExecStatus.PIPELINE_SYNC:
                 assert failure is not None or len(results) == count
                 return results, failure
-            if result.status in _GOOD:
-                results.append(_rows(result))
-            elif failure is None and result.status != pq.ExecStatus.PIPELINE_ABORTED:
+            elif failure is None and status != pq.ExecStatus.PIPELINE_ABORTED:
                 failure = result
 
     def _next_result(self, deadline: float) -> pq.abc.PGresult | None:
         """Wait for the next result; Python's global lock is released meanwhile."""
         pgconn = self._pgconn
-        while pgconn.flush():  # more than the socket takes at once
-            self._wait(self._ready, deadline)
-            pgconn.consume_input()
         while pgconn.is_busy():
             self._wait(self._readable, deadline)
             pgconn.consume_input()
@@ -93,23 +103,36 @@ class Wire:
             self._connection.close()
             raise NoAnswer
 
-    def _prepare_once(self, sql: str, deadline: float) -> bytes | None:
-        if not self._prepare:
-            return None
-        name = self._names.get(sql)
-        if name is None:
-            name = f"holdfast_{len(self._names)}".encode()
-            self._pgconn.send_prepare(name, sql.encode())
-            result = self._next_result(deadline)
-            assert result is not None
-            while self._next_result(deadline) is not None:
-                pass  # the end of its result
-            if result.status not in _GOOD:
-                raise error_from_result(result)
-            self._names[sql] = name
-        return name
+    def _prepare_all(self, statements: tuple[Statement, ...], deadline: float) -> None:
+        """Prepare the statements that are new on this connection, and plan all anew now and then."""
+        for sql, parameters in statements:
+            if parameters and sql not in self._names:
+                name = f"holdfast_{len(self._names)}".encode()
+                self._pgconn.send_prepare(name, sql.encode())
+                self._check_done(deadline)
+                self._names[sql] = name
+        self._runs += 1
+        if self._runs >= self._plan_again_at and self._pgconn.transaction_status == pq.TransactionStatus.IDLE:
+            self._plan_again_at *= 10
+            self._pgconn.send_query(_FORGET_PLANS)
+            self._check_done(deadline)
+
+    def _check_done(self, deadline: float) -> None:
+        """Wait for the end of a command that has no result."""
+        while self._pgconn.flush():
+            self._wait(self._ready, deadline)
+            self._pgconn.consume_input()
+        result = self._next_result(deadline)
+        assert result is not None
+        while self._next_result(deadline) is not None:
+            pass  # the end of its result
+        if result.status not in _GOOD:
+            raise error_from_result(result)
 
 
 def _rows(result: pq.abc.PGresult) -> ResultRows:
-    columns = range(result.nfields)
-    return [tuple(result.get_value(row, column) for column in columns) for row in range(result.ntuples)]
+    count = result.ntuples
+    if not count:
+        return []
+    value, columns = result.get_value, range(result.nfields)
+    return [tuple([value(row, column) for column in columns]) for row in range(count)]

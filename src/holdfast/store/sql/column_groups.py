@@ -12,6 +12,8 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import Any, get_type_hints
 
+import msgspec
+
 from holdfast.core.row import Key, Row
 from holdfast.core.task import LIVE_STATES, Task
 
@@ -36,16 +38,16 @@ def group_by_columns(rows: list[Row], touched: dict[Key, tuple[str, ...]]) -> It
 
 
 @cache
-def column_values(names: ColumnNames) -> Callable[[Row], tuple[Any, ...]]:
-    """A function that returns a row's values in these columns."""
+def column_values(names: ColumnNames) -> Callable[[msgspec.Struct], tuple[Any, ...]]:
+    """A function that returns a record's values in these columns."""
     return attrgetter(*names)
 
 
 @cache
-def sql_types(row_type: type[Row]) -> dict[str, str]:
+def sql_types(record_type: type[msgspec.Struct]) -> dict[str, str]:
     """The PostgreSQL type of each column."""
-    hints = get_type_hints(row_type)
-    return {name: _SQL_TYPES[hints[name]] for name in row_type.__struct_fields__}
+    hints = get_type_hints(record_type)
+    return {name: _SQL_TYPES[hints[name]] for name in record_type.__struct_fields__}
 
 
 @lru_cache(maxsize=10_000)

@@ -20,25 +20,23 @@ from holdfast.store.sql.column_groups import ColumnNames
 from holdfast.store.sql.queries import columns
 
 
-def _object(row: type[Row], column: str = "row.{0}") -> str:
-    """A row as a JSON object; SQLite stores booleans as numbers."""
+def _values(row: type[Row], column: str = "row.{0}") -> str:
+    """A row as a JSON array of its columns; SQLite stores booleans as numbers."""
     boolean = "json(iif(row.{0}, 'true', 'false'))"
-    pairs = (
-        f"'{name}', {(boolean if name in row.booleans else column).format(name)}" for name in row.__struct_fields__
-    )
-    return f"json_object({', '.join(pairs)})"
+    values = ((boolean if name in row.booleans else column).format(name) for name in row.__struct_fields__)
+    return f"json_array({', '.join(values)})"
 
 
 def _array(row: type[Row], column: str = "row.{0}") -> str:
     """The rows found as one JSON array. As a blob: text that is not UTF-8 would make all of it unreadable."""
-    return f"CAST(json_group_array({_object(row, column)}) AS blob)"
+    return f"CAST(json_group_array({_values(row, column)}) AS blob)"
 
 
 @cache
 def with_blobs(row: type[Row], query: str) -> str:
     """A query of rows that also finds those with a blob, each as an array with its hexadecimal digits.
 
-    json_object() refuses blobs. No column has one unless it is damaged, and looking for them makes the query 12 to 40 %
+    json_array() refuses blobs. No column has one unless it is damaged, and looking for them makes the query 12 to 40 %
     slower, so only a query that failed is executed again in this form.
     """
     return query.replace(_array(row), _array(row, "iif(typeof(row.{0}) = 'blob', json_array(hex(row.{0})), row.{0})"))
