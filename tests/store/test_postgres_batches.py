@@ -14,7 +14,7 @@ from holdfast.store.postgres import PostgresStore, connection, wire
 from holdfast.store.postgres.load_statements import ROWS_PER_ACCOUNT
 from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.support import ACCOUNT, a_lease, check_log, claim, every, heartbeat, put, release, transact
-from tests.task_commands import beat, complete, create, take
+from tests.task_commands import a_task, beat, complete, create, take
 
 AWKWARD = [
     "plain",
@@ -119,22 +119,47 @@ def test_a_name_that_was_forgotten_goes_on_with_its_versions(postgres_store, exp
     check_log(postgres_store)
 
 
-def test_plans_are_made_anew_while_tables_grow(postgres_store, database, clock, monkeypatch):
-    monkeypatch.setattr(wire, "PLAN_AGAIN_AFTER", 3)
+def test_new_tables_are_analyzed_soon_and_again_later(postgres_store, database, clock, monkeypatch):
+    monkeypatch.setattr(wire, "ANALYZE_AFTER", 3)
     store = PostgresStore(database, clock)
     planned = []
     load = PostgresTransaction.load
 
     def noting(self, *needs):
-        planned.append(self._wire._plan_again_at)
+        planned.append(self._wire._analyze_at)
         return load(self, *needs)
 
     monkeypatch.setattr(PostgresTransaction, "load", noting)
-    for number in range(20):
-        put(store, a_lease(f"job-{number}"))
+    with psycopg.connect(database, autocommit=True) as other:
+        analysed = "SELECT count(*) FROM pg_stats WHERE tablename = 'leases' AND attname = 'account'"
+        other.execute("DELETE FROM pg_statistic WHERE starelid = 'leases'::regclass")
+        for number in range(20):
+            put(store, a_lease(f"job-{number}"))
+        assert other.execute(analysed).fetchone() == (1,)
     store.close()
     assert sorted(set(planned)) == [3, 30, 300]
     check_log(postgres_store)
+
+
+def test_rows_are_found_by_their_key_in_a_large_table(postgres_store, database, clock):
+    """In a database without statistics, after plans were made for an empty table."""
+    store = PostgresStore(database, clock)
+    tasks = [a_task(f"t{number:04}") for number in range(1200)]
+    for start in range(0, len(tasks), 10):
+        put(store, *tasks[start : start + 10])
+    with store.transaction() as transaction:
+        transaction.load(needs_of(tasks[:3]))
+        names = "SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE '%tasks%'"
+        plans = {}
+        for name, statement in transaction._connection.execute(names).fetchall():
+            if "id = ANY" in statement or "MERGE" in statement:
+                values = "'a', '{}'" if "id = ANY" in statement else "'[]'"
+                plan = transaction._connection.execute(f"EXPLAIN EXECUTE {name} ({values})").fetchall()
+                plans[statement] = " ".join(line for (line,) in plan)
+    store.close()
+    assert plans
+    for statement, plan in plans.items():
+        assert "Index Scan using tasks_pkey" in plan, (statement, plan)
 
 
 def test_a_postgres_that_is_too_old_is_refused(database, monkeypatch):

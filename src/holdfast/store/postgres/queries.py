@@ -218,6 +218,25 @@ INSERT_EVENTS = (
 )
 
 COMMIT = "COMMIT"
+# Tables grow, and a plan for a small one may use the wrong index. Without statistics PostgreSQL takes an account for
+# rare, and reads all tasks of the account from the index of lists to find a few by id. It collects statistics of a new
+# table within minutes; until then we do.
+_TABLES = ", ".join(f"'{row.table}'" for row in ROW_TYPES)
+ANALYZE_NEW = f"""
+DO $$
+DECLARE
+    young text;
+BEGIN
+    FOR young IN
+        SELECT relname FROM pg_class AS found
+        WHERE relnamespace = current_schema()::regnamespace AND relname IN ({_TABLES})
+            AND pg_relation_size(found.oid) > 0
+            AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = current_schema() AND tablename = found.relname)
+    LOOP
+        EXECUTE format('ANALYZE %I', young);
+    END LOOP;
+END $$
+"""
 
 # -- reading and housekeeping ------------------------------------------------------------------------------------
 

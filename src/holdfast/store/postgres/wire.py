@@ -15,11 +15,10 @@ from psycopg import pq
 from psycopg.errors import error_from_result
 
 from holdfast.store.postgres.connection import Connection, NoAnswer
+from holdfast.store.postgres.queries import ANALYZE_NEW
 
-PLAN_AGAIN_AFTER = 100
-"""After so many round trips all plans are made anew, and again after ten times as many: tables may have grown, and a
-plan for a small table may use the wrong index. PostgreSQL does the same when it has analysed a table."""
-_FORGET_PLANS = b"DISCARD PLANS"
+ANALYZE_AFTER = 100
+"""After so many round trips new tables are analyzed (`queries.ANALYZE_NEW`), and again after ten times as many."""
 
 Parameter = bytes | str | int | None
 Statement = tuple[str, tuple[Parameter, ...]]
@@ -40,7 +39,7 @@ class Wire:
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
         self._runs = 0
-        self._plan_again_at = PLAN_AGAIN_AFTER
+        self._analyze_at = ANALYZE_AFTER
         self._readable = select.poll()
         self._readable.register(self._pgconn.socket, select.POLLIN)
         self._ready = select.poll()
@@ -104,21 +103,23 @@ class Wire:
             raise NoAnswer
 
     def _prepare_all(self, statements: tuple[Statement, ...], deadline: float) -> None:
-        """Prepare the statements that are new on this connection, and plan all anew now and then."""
+        """Prepare the statements that are new on this connection, and analyze new tables now and then."""
         for sql, parameters in statements:
             if parameters and sql not in self._names:
                 name = f"holdfast_{len(self._names)}".encode()
                 self._pgconn.send_prepare(name, sql.encode())
-                self._check_done(deadline)
+                result = self._finish(deadline)
+                if result.status not in _GOOD:
+                    raise error_from_result(result)
                 self._names[sql] = name
         self._runs += 1
-        if self._runs >= self._plan_again_at and self._pgconn.transaction_status == pq.TransactionStatus.IDLE:
-            self._plan_again_at *= 10
-            self._pgconn.send_query(_FORGET_PLANS)
-            self._check_done(deadline)
+        if self._runs >= self._analyze_at and self._pgconn.transaction_status == pq.TransactionStatus.IDLE:
+            self._analyze_at *= 10
+            self._pgconn.send_query(ANALYZE_NEW.encode())
+            self._finish(deadline)  # if it failed, for instance at a lock, PostgreSQL does it later
 
-    def _check_done(self, deadline: float) -> None:
-        """Wait for the end of a command that has no result."""
+    def _finish(self, deadline: float) -> pq.abc.PGresult:
+        """The result of a command outside of a pipeline."""
         while self._pgconn.flush():
             self._wait(self._ready, deadline)
             self._pgconn.consume_input()
@@ -126,8 +127,7 @@ class Wire:
         assert result is not None
         while self._next_result(deadline) is not None:
             pass  # the end of its result
-        if result.status not in _GOOD:
-            raise error_from_result(result)
+        return result
 
 
 def _rows(result: pq.abc.PGresult) -> ResultRows:
