@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from itertools import compress, zip_longest
-from operator import is_not
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +25,8 @@ REMOVAL_VERBS = frozenset({"purged", "forgotten", "removed"})
 
 DAMAGED = "log.damaged"
 """Kind of the event that readers get in the place of a damaged one, so that they miss no number."""
+
+_encode = msgspec.json.Encoder().encode
 
 HIDDEN = "****"
 """Placeholder for a secret in the log."""
@@ -81,24 +82,24 @@ def make_event(
         changed = row_image(after)
     elif not special.isdisjoint(changed):
         changed = {name: _logged_value(after, name, new) if name in special else new for name, new in changed.items()}
+    noun = after.noun
     return Event(
-        account=after.account,
-        subject=subject_of(after),
-        version=after.version,
-        kind=f"{after.noun}.{kind}",
-        at=now,
-        actor=cause.actor,
-        request_id=cause.request_id,
-        data=msgspec.json.encode(changed).decode(),
+        after.account,
+        f"{noun}:{after.id}",
+        after.version,
+        f"{noun}.{kind}",
+        now,
+        cause.actor,
+        cause.request_id,
+        _encode(changed).decode(),
         traceparent=cause.traceparent,
     )
 
 
 def difference(before: Row, after: Row) -> dict[str, Any]:
     """The columns whose values differ, with their new values. Identity is compared first: most are the same object."""
-    old, new, columns = astuple(before), astuple(after), after.__struct_fields__
-    candidates = compress(range(len(new)), map(is_not, new, old))
-    return {columns[index]: new[index] for index in candidates if new[index] != old[index]}
+    values = zip(after.__struct_fields__, astuple(before), astuple(after), strict=True)
+    return {column: new for column, old, new in values if new is not old and new != old}
 
 
 def is_takeover(expired: Event, following: Event) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from functools import partial
-from typing import TypeVar
+from typing import TypeVar, cast
 
 from msgspec.structs import replace
 
@@ -52,6 +52,7 @@ class View:
         self._versions = rows.versions
         self._usage = rows.usage
         self._held_tasks = rows.held_tasks
+        self._has_counts = bool(rows.held_tasks or rows.lock_counts or rows.election_counts)
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
         self._ready = ReadyHeap(self.wall, partial(self.find, Task))
@@ -71,12 +72,14 @@ class View:
 
     def find(self, row_type: type[R], account: str, row_id: str) -> R | None:
         """The row, if there is one."""
-        row = self.at((row_type.table, account, row_id))
-        return row if isinstance(row, row_type) else None
+        return cast("R | None", self.at((row_type.table, account, row_id)))
 
     def effective(self, row: Held) -> Held:
         """The row with the earlier of its own deadline and that of its session, as answers show it."""
-        session = self._rows.get((Session.table, row.account, session_of(row) or ""))
+        session_id = session_of(row)
+        if session_id is None:
+            return row
+        session = self._rows.get((Session.table, row.account, session_id))
         return with_effective_deadline(row, session if isinstance(session, Session) else None)
 
     def at(self, key: Key) -> Row | None:
@@ -166,12 +169,13 @@ class View:
 
     def put(self, row: R, kind: str) -> R:
         """Insert or update a row, with an event of this kind."""
-        before = self._rows.get(row.key)
+        key = row.key
+        before = self._rows.get(key)
         new = before is None
         if before is None:
-            before = type(row)(row.account, row.id, version=self._versions.get(row.key, 0))
+            before = type(row)(row.account, row.id, version=self._versions.get(key, 0))
         after = replace(row, version=before.version + 1, changed_at=max(self.now, before.changed_at))
-        self._rows[after.key] = after
+        self._rows[key] = after
         self._add_step(Step(before, after, kind, self.cause, new))
         return after
 
@@ -231,14 +235,16 @@ class View:
 
     def _add_step(self, step: Step) -> None:
         self.steps.append(step)
-        self._count(step.before, -1)
-        self._count(step.after, +1)
+        if self._has_counts:
+            self._count(step.before, -1)
+            self._count(step.after, +1)
         self._index(step.after)
 
     def _index(self, row: Row) -> None:
         """Make a row findable by its session, its queue and its unique key."""
-        if isinstance(row, Lease | Task) and row.session is not None:
-            self._rows_of_session.setdefault((row.account, row.session), set()).add(row.key)
+        kind = type(row)
+        if (kind is Lease or kind is Task) and row.session is not None:  # type: ignore[attr-defined]
+            self._rows_of_session.setdefault((row.account, row.session), set()).add(row.key)  # type: ignore[attr-defined]
         if isinstance(row, Task):
             self._ready.add(row)
             if row.unique_key is not None and row.state in LIVE_STATES:

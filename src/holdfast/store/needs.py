@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from holdfast.core.row import Key
 from holdfast.core.webhooks.webhook import LimitGroup
@@ -46,8 +47,9 @@ class Needs(msgspec.Struct, frozen=True):
         spare = 0
         for needs in each:
             spare += needs.spare
-            for name in joined:
-                joined[name] += getattr(needs, name)
+            for name, items in zip(_FIELDS, astuple(needs), strict=True):
+                if items and name != "spare":
+                    joined[name] += items
         return cls(spare=spare, **{name: tuple(items) for name, items in joined.items()})
 
 
@@ -73,8 +75,8 @@ class AllNeeds(msgspec.Struct):
         spare = 0
         for needs in each:
             spare += needs.spare
-            for name in _SETS:
-                if items := getattr(needs, name):
+            for name, items in zip(_FIELDS, astuple(needs), strict=True):
+                if items and name in _SETS:
                     gathered[name].update(items)
             for account, task_type, count in needs.ready:
                 ready[account, task_type] = ready.get((account, task_type), 0) + count
@@ -90,5 +92,6 @@ def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_typ
     return sum(count for (other, named), count in ready.items() if other == account and named)
 
 
-_SETS = tuple(name for name in Needs.__struct_fields__ if name not in {"ready", "spare"})
+_FIELDS = Needs.__struct_fields__
+_SETS = tuple(name for name in _FIELDS if name not in {"ready", "spare"})
 """The needs that a batch joins as sets."""

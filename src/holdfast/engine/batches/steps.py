@@ -17,7 +17,7 @@ from holdfast.store.changes import Changes
 
 R = TypeVar("R", bound=Row)
 
-_WITH_TOKEN = (Lease, Task, Session)
+_WITH_TOKEN: frozenset[type[Row]] = frozenset({Lease, Task, Session})
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -33,28 +33,31 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 def with_token(row: R, tokens: list[int]) -> R:
     """Replace the placeholder that `View.token` returned by the token drawn from the store."""
-    if isinstance(row, _WITH_TOKEN) and row.token < 0:
-        return replace(row, token=tokens[-row.token - 1])
+    if type(row) in _WITH_TOKEN and row.token < 0:  # type: ignore[attr-defined]
+        return replace(row, token=tokens[-row.token - 1])  # type: ignore[attr-defined]
     return row
 
 
 def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], now: Instant) -> Changes:
     """The rows to save and the events of these steps, with real tokens instead of placeholders."""
     changes = Changes({}, {}, {}, loaded, {}, {}, [], [], {})
-    last: dict[Key, Step] = {}
-    touched = changes.touched
+    last: dict[Key, tuple[Step, Row]] = {}
+    touched, events = changes.touched, changes.events
     for step in steps:
-        after = with_token(step.after, tokens)
-        changed = difference(with_token(step.before, tokens), after)
-        whole = step.kind == SNAPSHOT or (step.new and step.before.version > 0)
-        changes.events.append(make_event(changed, after, step.kind, step.cause, now, whole=whole))
+        before, after = step.before, step.after
+        if tokens:
+            before, after = with_token(before, tokens), with_token(after, tokens)
+        changed = difference(before, after)
+        whole = step.kind == SNAPSHOT or (step.new and before.version > 0)
+        events.append(make_event(changed, after, step.kind, step.cause, now, whole=whole))
         key = after.key
         touched[key] = (*touched[key], *changed) if key in touched else tuple(changed)
-        last[key] = step if after is step.after else replace(step, after=after)
+        last[key] = step, after
     counts: Counter[tuple[str, str, str]] = Counter()
     # In the order in which rows are locked, so that two servers that insert the same new rows never deadlock.
-    for key, step in sorted(last.items(), key=lambda item: item[0]):
-        first, row = loaded.get(key), step.after
+    for key in sorted(last):
+        step, row = last[key]
+        first = loaded.get(key)
         if step.removed:
             target = changes.deletes if first is not None else None
         else:
@@ -82,9 +85,8 @@ def freed_names(steps: list[Step]) -> list[Key]:
     return [
         step.after.key
         for step in steps
-        if isinstance(step.before, Lease)
-        and isinstance(step.after, Lease)
-        and step.before.proof
+        if type(step.after) is Lease
+        and step.before.proof  # type: ignore[attr-defined]
         and not step.after.proof
     ]
 

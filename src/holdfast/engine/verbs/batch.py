@@ -45,7 +45,7 @@ class Batch(Command[Outcomes], frozen=True):
     def once_keys(self) -> tuple[tuple[str, str], ...]:
         """The keys of the batch and of its items."""
         own = () if self.once is None else ((self.account, self.once.key),)
-        return (*own, *(key for item in self.items for key in item.once_keys()))
+        return (*own, *(key for item in self.items if item.once is not None for key in item.once_keys()))
 
     @property
     def stores_answer(self) -> bool:
