@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
+from operator import attrgetter
 from typing import Any
 
 import msgspec
-from msgspec.structs import astuple
 
 from holdfast.core.row import Key
 from holdfast.core.webhooks.webhook import LimitGroup
@@ -43,14 +44,9 @@ class Needs(msgspec.Struct, frozen=True):
     @classmethod
     def joined(cls, each: Iterable[Needs]) -> Needs:
         """The needs of several commands that are decided as one."""
-        joined: dict[str, list[Any]] = {name: [] for name in (*_SETS, "ready")}
-        spare = 0
-        for needs in each:
-            spare += needs.spare
-            for name, items in zip(_FIELDS, astuple(needs), strict=True):
-                if items and name != "spare":
-                    joined[name] += items
-        return cls(spare=spare, **{name: tuple(items) for name, items in joined.items()})
+        found = list(each)
+        joined = {name: tuple(_all_of(name, found)) for name in (*_SETS, "ready")}
+        return cls(spare=sum(needs.spare for needs in found), **joined)
 
 
 class AllNeeds(msgspec.Struct):
@@ -70,16 +66,12 @@ class AllNeeds(msgspec.Struct):
     @classmethod
     def of(cls, each: Iterable[Needs]) -> AllNeeds:
         """Join the needs of many commands. Every batch takes its locks in this order, so none can deadlock."""
-        gathered: dict[str, set[Any]] = {name: set() for name in cls.__struct_fields__}
+        found = list(each)
+        gathered = {name: set(_all_of(name, found)) for name in _SETS}
         ready: dict[tuple[str, str], int] = {}
-        spare = 0
-        for needs in each:
-            spare += needs.spare
-            for name, items in zip(_FIELDS, astuple(needs), strict=True):
-                if items and name in _SETS:
-                    gathered[name].update(items)
-            for account, task_type, count in needs.ready:
-                ready[account, task_type] = ready.get((account, task_type), 0) + count
+        for account, task_type, count in _all_of("ready", found):
+            ready[account, task_type] = ready.get((account, task_type), 0) + count
+        spare = sum(needs.spare for needs in found)
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
         gathered["ready"] = {(*queue, min(count + spare, MAX_READY)) for queue, count in ready.items()}
         return cls(**{name: sorted(items) for name, items in gathered.items()})
@@ -92,6 +84,9 @@ def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_typ
     return sum(count for (other, named), count in ready.items() if other == account and named)
 
 
-_FIELDS = Needs.__struct_fields__
-_SETS = tuple(name for name in _FIELDS if name not in {"ready", "spare"})
+def _all_of(name: str, each: list[Needs]) -> Iterable[Any]:
+    return chain.from_iterable(map(attrgetter(name), each))
+
+
+_SETS = tuple(name for name in Needs.__struct_fields__ if name not in {"ready", "spare"})
 """The needs that a batch joins as sets."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -38,6 +39,25 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
     }
     if task.state == tasks.CLAIMED:
         document["cancelRequested"] = task.cancel_requested
+    if _optional(task) != _NO_OPTIONAL:
+        document |= _optional_fields(task)
+    if task.ended is not None:
+        document["previousAttempt"] = _previous_attempt(task)
+    if contract is None:
+        contract = task_advice.for_task(task, now)
+    if contract:
+        document["agent_contract"] = contract
+    return document
+
+
+_optional = attrgetter(
+    "unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "session", "dead_cause", "resolved_at",
+    "cancel_reason", "note", "progress", "checkpoint",
+)  # fmt: skip
+_NO_OPTIONAL = _optional(Task("", ""))
+
+
+def _optional_fields(task: Task) -> dict[str, Any]:
     cancelled = task.cancel_requested or task.state == tasks.CANCELLED
     optional = (
         ("uniqueKey", task.unique_key),
@@ -54,14 +74,7 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
         ("progress", raw_json(task.progress)),
         ("checkpoint", raw_json(task.checkpoint)),
     )
-    document |= {name: value for name, value in optional if value is not None}
-    if task.ended is not None:
-        document["previousAttempt"] = _previous_attempt(task)
-    if contract is None:
-        contract = task_advice.for_task(task, now)
-    if contract:
-        document["agent_contract"] = contract
-    return document
+    return {name: value for name, value in optional if value is not None}
 
 
 def claimed_task_document(claimed: GrantedTask, now: Instant, contract: Advice | None = None) -> dict[str, Any]:
