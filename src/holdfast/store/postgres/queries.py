@@ -131,7 +131,7 @@ OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON C
 LOCK_USAGE = "SELECT cycle, created FROM usage WHERE account = $1 FOR UPDATE"
 HELD_TASKS = held_tasks("$1", "(SELECT coalesce($2::bigint, holdfast_now()))")
 NOW_OR = "SELECT coalesce($1::bigint, holdfast_now())"
-DRAW = "SELECT nextval('fencing_tokens') FROM generate_series(1, $1::int)"
+DRAW = "SELECT string_agg(nextval('fencing_tokens')::text, ',') FROM generate_series(1, $1::int)"
 ROLLBACK = "ROLLBACK"
 
 # -- saving ------------------------------------------------------------------------------------------------------

@@ -194,7 +194,8 @@ class PostgresTransaction:
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are needed."""
-        return [int(token or b"0") for (token,) in self._run((queries.DRAW, (count,)))[0]]
+        tokens = self._run((queries.DRAW, (count,)))[0][0][0]
+        return sorted(map(int, (tokens or b"").split(b",")))
 
     def set_clock(self, to: Instant) -> None:
         """The clock is that of the database's machine: it is set there."""
