@@ -19,7 +19,7 @@ def document(records: Iterable[Any]) -> bytes:
 def recordset(records: Sequence[tuple[Any, ...]]) -> bytes:
     """Records as a JSON array of objects with the keys c0, c1 and so on, for `json_to_recordset`.
 
-    A struct with these fields is made and encoded in a third of the time that a dict takes.
+    Nulls are left out. A struct with these fields is made and encoded in a third of the time that a dict takes.
     """
     make = _columns(len(records[0]))
     return _encode([make(*record) for record in records])
@@ -33,4 +33,5 @@ def text_array(texts: Iterable[str]) -> str:
 
 @cache
 def _columns(width: int) -> type[msgspec.Struct]:
-    return msgspec.defstruct("Columns", [(f"c{position}", Any) for position in range(width)], gc=False)
+    fields = [(f"c{position}", Any, None) for position in range(width)]
+    return msgspec.defstruct("Columns", fields, omit_defaults=True, gc=False)
