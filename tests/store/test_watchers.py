@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import psycopg
 import pytest
 
@@ -17,9 +19,11 @@ class Reports:
 
     def __init__(self):
         self.count = 0
+        self.last_at = 0.0
 
     def __call__(self):
         self.count += 1
+        self.last_at = time.monotonic()
 
     def wait_for(self, count):
         wait_until(lambda: self.count >= count, 10)
@@ -47,6 +51,17 @@ def test_a_notice_is_reported_by_every_other_server_and_not_by_its_own(watch):
     here.notify()
     others.wait_for(2)
     assert own.count == 1
+
+
+def test_many_notices_are_reported_as_few_and_the_last_is_not_missed(database, watch):
+    _, reports = watch()
+    began = time.monotonic()
+    with psycopg.connect(database, autocommit=True) as other:
+        for _ in range(300):
+            sent = time.monotonic()
+            other.execute("NOTIFY holdfast")
+    wait_until(lambda: reports.last_at >= sent, 10)
+    assert reports.count <= 3 + (time.monotonic() - began) / watchers.REACT_SECONDS
 
 
 def test_a_notice_that_is_wanted_while_another_is_sent_is_sent_too(database, watch):

@@ -18,6 +18,9 @@ POLL_SECONDS = 0.05
 LISTEN_SECONDS = 0.25
 CHECK_SECONDS = 5.0
 """How often the listener checks that its connection still works, and how long it waits for the answer."""
+REACT_SECONDS = 0.05
+"""Notices that come in this time after one was reported are reported as one. Each makes waiters try again and the sweep
+read the store, and every server gets those of all others."""
 LOST_SECONDS = 1.0
 """While a caller waits, a change is assumed at least this often, because notices may be lost."""
 
@@ -65,13 +68,14 @@ class ListeningWatcher(WatcherBase):
                         if time.monotonic() - checked >= CHECK_SECONDS:
                             connection.execute(queries.LISTEN)  # a second LISTEN changes nothing
                             checked = time.monotonic()
-                        for notice in connection.notifies(timeout=LISTEN_SECONDS, stop_after=1):
-                            if notice.pid != self._own_pid:
-                                reported = time.monotonic()
-                                self._on_change()
+                        notices = connection.notifies(timeout=LISTEN_SECONDS, stop_after=1)
+                        changed = bool([notice for notice in notices if notice.pid != self._own_pid])
                         if self._waiting.is_set() and time.monotonic() - reported >= LOST_SECONDS:
+                            changed = True  # notices may be lost
+                        if changed:
                             reported = time.monotonic()
-                            self._on_change()  # notices may be lost
+                            self._on_change()
+                            self._closed.wait(REACT_SECONDS)
             except psycopg.Error:
                 self._closed.wait(LISTEN_SECONDS)
 
