@@ -44,8 +44,9 @@ class Checks:
         """Require a string that is not too long and that every store can save unchanged."""
         if value is None:
             return
-        if len(value) > bound.most:
-            self.add(field, f"`{field}` must have at most {bound.most} characters; it has {len(value)}")
+        length, most = len(value), bound.most
+        if length > most:
+            self.add(field, f"`{field}` must have at most {most} characters; it has {length}")
         if not is_storable(value):
             self.add(field, f"`{field}` must not contain U+0000")
 
@@ -54,7 +55,7 @@ class Checks:
 
         The size is that of compact UTF-8: white space and needless escapes of the caller do not count.
         """
-        if raw is NOTHING or raw == NOTHING:
+        if raw == NOTHING:
             return None
         text = msgspec.json.format(bytes(raw), indent=-1)
         limit, depth = bound
@@ -66,10 +67,10 @@ class Checks:
             message = f"`{field}` is not JSON"
             raise Invalid(message, [field_error(f"/{field}", "malformed_json", str(error))]) from None
         # Every level needs an opening bracket: text with few of them cannot be too deep and is not walked.
-        if text.count(b"{") + text.count(b"[") > depth and _depth(value, depth) > depth:
-            self.add(field, f"`{field}` must not be nested deeper than {depth} levels")
-        elif b"\\u" in text and not _is_storable(value):
-            self.add(field, f"`{field}` must not contain U+0000")
+        shallow = text.count(b"{") + text.count(b"[") <= depth or _depth(value, depth) <= depth
+        self.require(shallow, field, f"`{field}` must not be nested deeper than {depth} levels")
+        if shallow and b"\\u" in text:
+            self.require(_is_storable(value), field, f"`{field}` must not contain U+0000")
         text = without_needless_escapes(text)
         if len(text) > limit:
             raise _too_large(field, len(text), limit)
@@ -78,8 +79,7 @@ class Checks:
     def compact_object(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
         """The same for a value that must be a JSON object."""
         text = self.compact_json(raw, field, bound)
-        if text is not None and not text.startswith("{"):
-            self.add(field, f"`{field}` must be a JSON object")
+        self.require(text is None or text.startswith("{"), field, f"`{field}` must be a JSON object")
         return text
 
     def raise_errors(self) -> None:
