@@ -55,6 +55,13 @@ def read_deadlines(store):
         reader.events(ACCOUNT, reader.log_bounds(ACCOUNT)[1] - 1, 10)
 
 
+def read_counts(store):
+    with store.read() as reader:
+        reader.counts(ACCOUNT)
+        reader.usage(ACCOUNT)
+        reader.task_counts(ACCOUNT)
+
+
 @pytest.mark.parametrize(
     "work",
     [
@@ -71,11 +78,13 @@ def read_deadlines(store):
         lambda store: transact(store, take_this("task-00009")),
         lambda store: transact(store, complete("task-00009")),
         read_deadlines,
+        read_counts,
     ],
     ids=[
         "claim a new name", "renew", "claim a held name", "release", "acquire a lock", "open a session",
         "begin a session", "renew a session",
         "claim the next task", "create a task", "claim a task by id", "complete a task", "read the deadlines",
+        "read counts",
     ],
 )  # fmt: skip
 def test_a_batch_does_as_much_work_in_a_full_store_as_in_a_nearly_empty_one(stores, work):

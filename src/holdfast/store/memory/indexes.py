@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
 from collections.abc import Hashable, Iterator
+from itertools import chain, islice, takewhile
 from typing import Any, Generic, TypeVar
 
 from holdfast.core import task as tasks
-from holdfast.core.lease import Lease, is_held
+from holdfast.core.lease import ELECTION, JOB, LOCK, Lease, is_held
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
@@ -15,35 +17,59 @@ from holdfast.core.task import LIVE_STATES, PENDING, Task
 
 R = TypeVar("R")
 
+MAX_ENTRIES = 1_000
+"""How long a list of sorted keys may become."""
+
 
 class SortedKeys(Generic[R]):
-    """Keys in the order of what they are sorted by; both are in one list, which C code searches and shifts."""
+    """Keys in the order of what they are sorted by: short sorted lists, one after the other.
+
+    C code searches and shifts them. Shifting one list of a million entries would take 350 µs.
+    """
 
     def __init__(self) -> None:
-        self._entries: list[tuple[R, Key]] = []
+        self._lists: list[list[tuple[R, Key]]] = [[]]
+        """None of them is empty, unless it is the only one."""
+        self._bounds: list[tuple[R, Key]] = []
+        """Where each list but the first begins."""
 
     def add(self, order: R, key: Key) -> None:
         """Insert a key."""
-        insort(self._entries, (order, key))
+        entry = (order, key)
+        position = bisect_right(self._bounds, entry)
+        entries = self._lists[position]
+        insort(entries, entry)
+        if len(entries) > MAX_ENTRIES:
+            middle = len(entries) // 2
+            self._bounds.insert(position, entries[middle])
+            self._lists.insert(position + 1, entries[middle:])
+            del entries[middle:]
 
     def remove(self, order: R, key: Key) -> None:
         """Remove a key that was inserted under this order."""
-        del self._entries[bisect_left(self._entries, (order, key))]
+        entry = (order, key)
+        position = bisect_right(self._bounds, entry)
+        entries = self._lists[position]
+        del entries[bisect_left(entries, entry)]
+        if not entries and self._bounds:
+            del self._lists[position]
+            del self._bounds[max(position - 1, 0)]
+
+    def __iter__(self) -> Iterator[tuple[R, Key]]:
+        """Every order with its key."""
+        return chain.from_iterable(self._lists)
 
     def first(self, limit: int) -> list[Key]:
         """The first keys."""
-        return [key for _, key in self._entries[:limit]]
+        return [key for _, key in islice(self, limit)]
 
     def up_to(self, order: R) -> Iterator[tuple[R, Key]]:
         """Entries that sort up to this order, itself included."""
-        for entry in self._entries:
-            if entry[0] > order:  # type: ignore[operator]
-                return
-            yield entry
+        return takewhile(lambda entry: entry[0] <= order, self)  # type: ignore[operator]
 
     def lowest(self) -> R | None:
         """The order of the first key."""
-        return self._entries[0][0] if self._entries else None
+        return self._lists[0][0][0] if self._lists[0] else None
 
 
 class Indexes:
@@ -59,10 +85,24 @@ class Indexes:
         """Tasks that wait for their time."""
         self.deadlines: SortedKeys[Instant] = SortedKeys()
         """What expires."""
+        self.task_counts: Counter[tuple[str, str, str]] = Counter()
+        """How many tasks there are, by (account, type, state)."""
 
     def group(self, *name: Hashable) -> list[Key]:
         """The keys of a group."""
         return list(self.groups.get(name, ()))
+
+    def count_live_leases(self, account: str, now: Instant) -> int:
+        """How many leases of an account are held and have not expired."""
+        held = sum(len(self.groups.get(("held as", account, kind), ())) for kind in (JOB, LOCK, ELECTION))
+        return held - self._count_expired(Lease.table, account, now)
+
+    def count_held_tasks(self, account: str, now: Instant) -> int:
+        """How many tasks of an account are held and have not expired."""
+        return len(self.groups.get(("held tasks", account), ())) - self._count_expired(Task.table, account, now)
+
+    def _count_expired(self, table: str, account: str, now: Instant) -> int:
+        return sum(key[:2] == (table, account) for _, key in self.deadlines.up_to(now))
 
     def replace(self, before: Row | None, after: Row | None) -> None:
         """A row changed: None is a row that does not exist."""
@@ -82,6 +122,8 @@ class Indexes:
             self.deadlines.add(expires_at, row.key)
         if scheduled_at is not None:
             self.schedules.add(scheduled_at, row.key)
+        if isinstance(row, Task):
+            self.task_counts[row.account, row.type, row.state] += 1
 
     def _remove(self, row: Row) -> None:
         del self.tables[row.table][row.key]
@@ -96,6 +138,8 @@ class Indexes:
             self.deadlines.remove(expires_at, row.key)
         if scheduled_at is not None:
             self.schedules.remove(scheduled_at, row.key)
+        if isinstance(row, Task):
+            self.task_counts[row.account, row.type, row.state] -= 1
 
 
 def _groups(row: Row) -> list[tuple[Hashable, ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.core import lease as leases
@@ -85,8 +85,7 @@ class MemoryReader:
 
     def usage(self, account: str) -> tuple[Usage, int]:
         """What an account has used, and how many tasks are held."""
-        held = sum(row.account == account and leases.is_live(row, self.now) for row in self._tasks())
-        return self._store.usage.get(account, Usage()), held
+        return self._store.usage.get(account, Usage()), self._store.indexes.count_held_tasks(account, self.now)
 
     def key_uses(self, account: str) -> dict[str, Instant]:
         """When each key of an account was last used."""
@@ -94,7 +93,7 @@ class MemoryReader:
 
     def counts(self, account: str) -> Counts:
         """Live leases and active principals of an account."""
-        live = sum(row.account == account and leases.is_live(row, self.now) for row in self._leases())
+        live = self._store.indexes.count_live_leases(account, self.now)
         return Counts(live, sum(row.revoked_at is None for row in self.principals(account)))
 
     def principal(self, key_hash: str) -> Principal | None:
@@ -139,8 +138,8 @@ class MemoryReader:
 
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, count)."""
-        counted = Counter((row.type, row.state) for row in self._tasks() if row.account == account)
-        return [(*key, counted[key]) for key in sorted(counted)]
+        counted = self._store.indexes.task_counts
+        return [(*key[1:], counted[key]) for key in sorted(counted) if key[0] == account and counted[key]]
 
     def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
         """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
@@ -157,10 +156,13 @@ class MemoryReader:
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
-        live = sum(leases.is_live(row, self.now) for row in self._leases())
-        return Totals(
-            live, dict(Counter(row.state for row in self._tasks())), tasks.longest_wait(self._tasks(), self.now)
-        )
+        store, by_state = self._store, Counter[str]()
+        for (_, _, state), count in store.indexes.task_counts.items():
+            by_state[state] += count
+        live = sum(at > self.now and key[0] == Lease.table for at, key in store.indexes.deadlines)
+        queues = (queue for (_, task_type), queue in store.indexes.ready.items() if not task_type)
+        ready = [row for _, key in chain.from_iterable(queues) if isinstance(row := store.rows[key], Task)]
+        return Totals(live, dict(+by_state), tasks.longest_wait(ready, self.now))
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due."""

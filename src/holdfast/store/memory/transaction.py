@@ -47,13 +47,13 @@ class MemoryTransaction:
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, rows)),
             usage={account: store.usage.get(account, Usage()) for account in needs.usage},
-            held_tasks={account: self._count_live("held tasks", account, now=now) for account in needs.usage},
+            held_tasks={account: store.indexes.count_held_tasks(account, now) for account in needs.usage},
             wall=wall,
         )
 
     def _count_live(self, *group: str, now: Instant) -> int:
         rows = map(self._store.rows.__getitem__, self._store.indexes.group(*group))
-        return sum(isinstance(row, Lease | Task) and leases.is_live(row, now) for row in rows)
+        return sum(isinstance(row, Lease) and leases.is_live(row, now) for row in rows)
 
     def _webhooks(self) -> Iterable[Row]:
         return self._store.indexes.tables.get(Webhook.table, {}).values()
