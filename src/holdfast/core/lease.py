@@ -59,6 +59,16 @@ class Lease(Row, frozen=True):
     hashed: ClassVar[frozenset[str]] = frozenset({"checkpoint", "ended_checkpoint"})
     json: ClassVar[frozenset[str]] = frozenset({"metadata", "progress", "acl", "ended"})
     booleans: ClassVar[frozenset[str]] = frozenset({"ephemeral"})
+    # A renewal changes none of these, so it updates no index but the one by deadline.
+    column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
+        (
+            "kind", "holder", "owner", "principal", "proof", "claimed_at", "metadata", "session", "ephemeral", "delay",
+            "available_at", "acl",
+        ),
+        ("note", "checkpoint", "progress"),
+        ("ended", "ended_checkpoint"),
+    )  # fmt: skip
+    required: ClassVar[tuple[str, ...]] = ("ephemeral",)
 
     kind: str | None = None
     holder: str | None = None

@@ -36,6 +36,8 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = ()
     """Groups of columns that change together: a store saves only groups that changed, and all other columns."""
+    required: ClassVar[tuple[str, ...]] = ()
+    """A column of each group that a new row must have, because the databases have no defaults for its columns."""
 
     hidden: ClassVar[frozenset[str]] = frozenset()
     """Secret columns: events record only whether they are set."""

@@ -30,6 +30,12 @@ class Session(Row, frozen=True):
     noun: ClassVar[str] = "session"
     hashed: ClassVar[frozenset[str]] = frozenset({"context", "secret"})
     booleans: ClassVar[frozenset[str]] = frozenset({"lane"})
+    # A renewal changes none of these, so it updates no index but the one by deadline.
+    column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
+        ("ended_at", "ended_how"),
+        ("name", "secret", "proof", "token", "generation", "lane"),
+        ("turn", "last_action", "next_action", "context_hash", "memory_ref", "context", "context_version"),
+    )
 
     principal: str = ""
     ttl: Instant = 0

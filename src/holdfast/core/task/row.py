@@ -46,13 +46,18 @@ class Task(Row, frozen=True):
     hashed: ClassVar[frozenset[str]] = frozenset({"payload", "result", "checkpoint", "ended_checkpoint"})
     json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended"})
     booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested"})
+    # A renewal changes none of these, so it updates no index but the one by deadline.
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("type", "payload", "priority", "max_attempts", "lease_duration", "created_at"),
         ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
-        ("attempt_count", "attempt", "worker", "principal", "session", "proof", "token", "claimed_at", "expires_at"),
+        (
+            "state", "ready", "scheduled_at", "place", "attempt_count", "attempt", "worker", "principal", "session",
+            "proof", "token", "claimed_at",
+        ),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested", "cancel_reason"),
-    )
+    )  # fmt: skip
+    required: ClassVar[tuple[str, ...]] = ("type", "state")
 
     # The work: changes only while the task is pending.
     type: str = ""
