@@ -11,6 +11,7 @@ import holdfast
 from holdfast.client.abandonable_claims import AbandonableClaims
 from holdfast.client.client import Client
 from holdfast.client.errors import Limited
+from holdfast.client.outcomes import Outcomes
 from holdfast.client.request import Answer
 from tests.client.proxy import CUT, LOSE, between, deck
 from tests.client.recorder import RecordingTransport
@@ -63,8 +64,19 @@ def assert_completed_once(client, tasks):
         assert after["result"] == {"n": number * 2}
 
 
+def slow_reports(seconds):
+    """Requests that report outcomes take so long."""
+
+    def slow(request):
+        if request.target.endswith(("/complete", "/batch")):
+            time.sleep(seconds)
+
+    return slow
+
+
 def test_much_work_needs_few_requests(recorded, transport, name):
     tasks = create(recorded, name, 200)
+    transport.answer_instead = slow_reports(0.02)  # so that outcomes gather meanwhile
     transport.targets.clear()
     with working(doubling(recorded, name)):
         wait_until(lambda: is_done(recorded, name, 200), 30)
@@ -86,12 +98,7 @@ def test_a_worker_never_holds_more_tasks_than_it_has_places(recorded, transport,
     """A task takes its place until its outcome is recorded."""
     create(recorded, name, 12)
     most = []
-
-    def slow(request):
-        if request.target.endswith(("/complete", "/batch")):
-            time.sleep(0.1)
-
-    transport.answer_instead = slow
+    transport.answer_instead = slow_reports(0.1)
     worker = holdfast.Worker(recorded, concurrency=3)
     worker.task(name)(lambda context: None)
     with working(worker):
@@ -101,10 +108,9 @@ def test_a_worker_never_holds_more_tasks_than_it_has_places(recorded, transport,
 
 
 @contextmanager
-def gathered(worker, number):
-    """Let the handlers of a worker return together, so that their outcomes are reported in one request."""
-    begun, go = threading.Barrier(number + 1), threading.Event()
-    inner = dict(worker._handlers)
+def gathered(worker, number, monkeypatch):
+    """Let the handlers of a worker return when all have begun, and report the outcomes of all in one request."""
+    begun, go, gathering = threading.Barrier(number + 1), threading.Event(), []
 
     def together(handler):
         def run(context):
@@ -115,7 +121,17 @@ def gathered(worker, number):
 
         return run
 
-    for kind, handler in inner.items():
+    def add(outcomes, outcome):
+        with outcomes._changed:
+            gathering.append(outcome)
+            if len(gathering) >= number:
+                outcomes._waiting += gathering
+                gathering[:] = []
+                monkeypatch.undo()
+                outcomes._changed.notify()
+
+    monkeypatch.setattr(Outcomes, "add", add)
+    for kind, handler in dict(worker._handlers).items():
         worker.task(kind)(together(handler))
     with working(worker):
         begun.wait(20)
@@ -123,7 +139,7 @@ def gathered(worker, number):
         go.set()
 
 
-def test_an_outcome_that_is_refused_concerns_no_other(recorded, transport, name, caplog):
+def test_an_outcome_that_is_refused_concerns_no_other(recorded, transport, name, caplog, monkeypatch):
     tasks = create(recorded, name, 6)
     worker = holdfast.Worker(recorded, concurrency=6)
 
@@ -140,7 +156,7 @@ def test_an_outcome_that_is_refused_concerns_no_other(recorded, transport, name,
             raise holdfast.Permanent("never")
         return {"n": how * 2}
 
-    with gathered(worker, 6):
+    with gathered(worker, 6, monkeypatch):
         recorded.cancel_task(tasks[0], mode="force")
     after = [recorded.check_task_status(task) for task in tasks]
     assert [task["status"] for task in after[:4]] == ["cancelled", "completed", "pending", "pending"]
@@ -153,20 +169,20 @@ def test_an_outcome_that_is_refused_concerns_no_other(recorded, transport, name,
     assert caplog.text.count("was not recorded") == 2
 
 
-def test_outcomes_that_are_too_large_together_are_reported_separately(recorded, transport, name):
+def test_outcomes_that_are_too_large_together_are_reported_separately(recorded, transport, name, monkeypatch):
     tasks = create(recorded, name, 6)
     refusal = Answer(413, {"content-type": "application/json"}, b'{"error": "too_large"}')
-    with gathered(doubling(recorded, name), 6):
+    with gathered(doubling(recorded, name), 6, monkeypatch):
         transport.answer_instead = lambda request: refusal if request.target == "/v1/tasks/batch" else None
     assert_completed_once(recorded, tasks)
 
 
 def test_an_answer_that_is_not_of_this_api_does_not_end_the_worker(recorded, transport, name, monkeypatch, caplog):
     real, pages = AbandonableClaims._call, [{"text": "<p>Sign in to use this network"}]
-    monkeypatch.setattr(AbandonableClaims, "_call", lambda *call: pages.pop() if pages else real(*call))
     page = Answer(200, {"content-type": "text/html"}, b"<p>Sign in to use this network")
     create(recorded, name, 6)
-    with gathered(doubling(recorded, name), 6) as go:
+    monkeypatch.setattr(AbandonableClaims, "_call", lambda *call: pages.pop() if pages else real(*call))
+    with gathered(doubling(recorded, name), 6, monkeypatch) as go:
         transport.answer_instead = lambda request: page if request.target == "/v1/tasks/batch" else None
         go.set()
         wait_until(lambda: "perhaps not recorded" in caplog.text)
