@@ -117,7 +117,7 @@ LIVE_LOCKS = (
 )
 LIVE_ELECTIONS = (
     "SELECT count(*) FROM leases WHERE account = $1 AND id >= '__election/' AND id < '__election0'"
-    " AND kind = 'election' AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
+    " AND kind = 'election' AND proof IS NOT NULL AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
 )
 WEBHOOKS = "SELECT count(*) FROM webhooks WHERE account = $1 AND family = $2 AND ($3::text = '' OR principal = $3)"
 # A claim skips ready tasks that its duplicate has locked, so it waits here until the duplicate has its answer.

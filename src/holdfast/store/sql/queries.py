@@ -72,10 +72,13 @@ def held_tasks(account: str, now: str) -> str:
 # -- reading -----------------------------------------------------------------------------------------------------
 
 LIVE_LEASES = page_of(
-    Lease, "account = ? AND id > ? AND id >= ? AND (CAST(? AS text) IS NULL OR id < ?) AND expires_at > ?", "id"
+    Lease,
+    "account = ? AND id > ? AND id >= ? AND (CAST(? AS text) IS NULL OR id < ?) AND proof IS NOT NULL"
+    " AND expires_at > ?",
+    "id",
 )
 COUNT_SESSION_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
-COUNT_LIVE_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND expires_at > ?"
+COUNT_LIVE_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND proof IS NOT NULL AND expires_at > ?"
 TOTAL_LIVE_LEASES = "SELECT count(*) FROM leases WHERE expires_at > ?"
 COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
 PRINCIPALS_BY_KEY = (

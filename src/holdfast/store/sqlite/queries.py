@@ -103,7 +103,7 @@ LAST_VERSIONS = (
 LIVE_LOCKS = "SELECT count(*) FROM leases WHERE account = ? AND principal = ? AND kind = 'lock' AND expires_at > ?"
 LIVE_ELECTIONS = (
     "SELECT count(*) FROM leases WHERE account = ? AND id >= '__election/' AND id < '__election0'"
-    " AND kind = 'election' AND expires_at > ?"
+    " AND kind = 'election' AND proof IS NOT NULL AND expires_at > ?"
 )
 WEBHOOKS = "SELECT count(*) FROM webhooks WHERE account = ? AND family = ? AND (? = '' OR principal = ?)"
 ANSWER = f"SELECT {columns(Answer)} FROM answers WHERE account = ? AND key = ?"
@@ -121,6 +121,9 @@ def insert_row(row: type[Row], names: ColumnNames, count: int) -> str:
 @cache
 def update_row(row: type[Row], names: ColumnNames, count: int) -> str:
     """UPDATE_ROW for that many rows in one statement."""
+    if count == 1:
+        assignments = ", ".join(f"{name} = ?{position}" for position, name in enumerate(names[2:], 3))
+        return f"UPDATE {row.table} SET {assignments} WHERE account = ?1 AND id = ?2"
     return (
         f"UPDATE {row.table} SET {_assignments(names)} FROM (VALUES {_placeholders(names, count)}) AS new"
         f" WHERE {row.table}.account = new.column1 AND {row.table}.id = new.column2"

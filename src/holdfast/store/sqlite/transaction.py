@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, groupby
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -31,6 +32,7 @@ from holdfast.store.sqlite.results import fetch
 MAX_RECORDS = 64
 """Records in one statement."""
 
+_ROW_TYPES = {row_type.table: row_type for row_type in ROW_TYPES}
 _encode = msgspec.json.Encoder().encode
 
 
@@ -51,9 +53,8 @@ class SqliteTransaction:
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Everything the batch needs."""
         rows = LoadedRows()
-        for row_type in ROW_TYPES:
-            keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
-            self._add(rows, row_type, queries.ROW_BY_KEY[row_type.table], keys)
+        for table, keys in groupby(needs.rows, key=itemgetter(0)):
+            self._add(rows, _ROW_TYPES[table], queries.ROW_BY_KEY[table], [key[1:] for key in keys])
         self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.holdings)
         self._add(rows, Task, queries.TASKS_OF_SESSION, needs.holdings)
         unique_keys: list[Any] = [*needs.unique_keys]
@@ -131,12 +132,12 @@ class SqliteTransaction:
 
     def save(self, changes: Changes) -> None:
         """All rows that changed, their events and the remembered answers."""
-        for row_type in ROW_TYPES:
-            for statement, saved in ((queries.update_row, changes.updates), (queries.insert_row, changes.inserts)):
-                for names, rows in group_by_columns(saved.get(row_type.table, []), changes.touched):
-                    self._write(partial(statement, row_type, names), rows, column_values(names))
-            if deleted := changes.deletes.get(row_type.table):
-                self._execute(queries.DELETE_ROW[row_type.table], (_document([row.key[1:] for row in deleted]),))
+        for statement, saved in ((queries.update_row, changes.updates), (queries.insert_row, changes.inserts)):
+            for table, changed in saved.items():
+                for names, rows in group_by_columns(changed, changes.touched):
+                    self._write(partial(statement, _ROW_TYPES[table], names), rows, column_values(names))
+        for table, deleted in changes.deletes.items():
+            self._execute(queries.DELETE_ROW[table], (_document([row.key[1:] for row in deleted]),))
         if changes.created:
             created = [(account, used.cycle, used.created) for account, used in changes.created.items()]
             self._execute(queries.COUNT_CREATED, (_document(created),))
