@@ -24,6 +24,7 @@ ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Pu
 
 REUSED_IDS: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may be made again under the same id after retention removed them: their versions continue from the log."""
+_REUSED_NOUNS = {row_type.table: row_type.noun for row_type in REUSED_IDS}
 
 
 class Rows(msgspec.Struct):
@@ -91,5 +92,8 @@ class LoadedRows:
 
 def absent_subjects(needs: AllNeeds, found: Container[Key]) -> dict[tuple[str, str], Key]:
     """(account, subject) of every row that was asked for, is not stored now, and may have been stored before."""
-    nouns = {row_type.table: row_type.noun for row_type in REUSED_IDS}
-    return {(key[1], f"{nouns[key[0]]}:{key[2]}"): key for key in needs.rows if key[0] in nouns and key not in found}
+    return {
+        (account, f"{_REUSED_NOUNS[table]}:{row_id}"): (table, account, row_id)
+        for table, account, row_id in needs.rows
+        if table in _REUSED_NOUNS and (table, account, row_id) not in found
+    }

@@ -65,21 +65,22 @@ class SqliteTransaction:
         self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
         for key in needs.answers:
             rows.add_answers(self._damaged_rows.decode(Answer, fetch(self._execute, queries.ANSWER, key)))
-        return Rows(
-            self.now,
-            rows.rows,
-            lock_counts={owner: self._value(queries.LIVE_LOCKS, (*owner, self.now)) for owner in needs.lock_counts},
-            election_counts={
-                account: self._value(queries.LIVE_ELECTIONS, (account, self.now)) for account in needs.election_counts
-            },
-            webhook_counts={group: self._value(queries.WEBHOOKS, (*group, group[2])) for group in needs.webhook_counts},
-            answers=rows.answers,
-            damaged=rows.damaged,
-            versions=self._last_versions(absent_subjects(needs, rows.known)),
-            usage={account: self._usage(account) for account in needs.usage},
-            held_tasks={account: self._value(sql.HELD_TASKS, (account, account, self.now)) for account in needs.usage},
-            wall=self.wall,
-        )
+        versions = self._last_versions(absent_subjects(needs, rows.known))
+        loaded = Rows(self.now, rows.rows, rows.answers, versions=versions, damaged=rows.damaged, wall=self.wall)
+        self._add_counts(loaded, needs)
+        return loaded
+
+    def _add_counts(self, loaded: Rows, needs: AllNeeds) -> None:
+        """Add the numbers that the batch needs; most need none."""
+        for owner in needs.lock_counts:
+            loaded.lock_counts[owner] = self._value(queries.LIVE_LOCKS, (*owner, self.now))
+        for account in needs.election_counts:
+            loaded.election_counts[account] = self._value(queries.LIVE_ELECTIONS, (account, self.now))
+        for group in needs.webhook_counts:
+            loaded.webhook_counts[group] = self._value(queries.WEBHOOKS, (*group, group[2]))
+        for account in needs.usage:
+            loaded.usage[account] = self._usage(account)
+            loaded.held_tasks[account] = self._value(sql.HELD_TASKS, (account, account, self.now))
 
     def _usage(self, account: str) -> Usage:
         return next((Usage(*found) for found in self._execute(sql.USAGE, (account,))), Usage())
@@ -181,6 +182,9 @@ class SqliteTransaction:
         columns: Callable[[Any], tuple[Any, ...]] = astuple,
     ) -> None:
         """Write all records in few statements, in sizes that repeat, so that SQLite need not parse them again."""
+        if len(records) == 1:
+            self._execute(statement(1), columns(records[0]))
+            return
         written, size = 0, MAX_RECORDS
         while written < len(records):
             while size > len(records) - written:
