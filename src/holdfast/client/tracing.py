@@ -49,6 +49,15 @@ def processing(task: dict[str, Any]) -> Iterator[None]:
         yield
 
 
+def is_recording() -> bool:
+    """Whether a span is being recorded here: a program that has only loaded OpenTelemetry records none."""
+    if not is_tracing():
+        return False
+    from opentelemetry import trace
+
+    return trace.get_current_span().is_recording()
+
+
 def is_tracing() -> bool:
     """Whether the program records traces."""
     return "opentelemetry.trace" in sys.modules

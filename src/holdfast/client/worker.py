@@ -28,7 +28,7 @@ from holdfast.client.leases.claims import TaskClaim
 from holdfast.client.leases.types import TaskLease
 from holdfast.client.outcomes import Outcome, Outcomes
 from holdfast.client.task_runner import POLL_SECONDS, AsyncContext, run_async, run_sync
-from holdfast.client.tracing import is_tracing, processing
+from holdfast.client.tracing import is_recording, processing
 
 WAIT_SECONDS = 20.0
 """How long one claim waits for a task."""
@@ -180,7 +180,7 @@ class Worker:
                 outcome = self._run_task(lease)
                 if os.getpid() != process:
                     return
-                if is_tracing():  # within the trace of this task, to which no other outcome belongs
+                if is_recording():  # within the trace of this task, to which no other outcome belongs
                     self._outcomes.report([outcome])
                 else:
                     self._outcomes.add(outcome)
