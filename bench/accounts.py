@@ -1,4 +1,4 @@
-"""Servers with many accounts: plans whose limits are too high to be reached, and registered keys."""
+"""Registered accounts: many without limits, and one whose limits are too high to be reached."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bench.load import run
 from bench.requests import record
 from bench.serving import Server, server
 from bench.stores import NewStore
-from bench.tree import PRESENT, Tree
+from bench.tree import Tree
 
 CONNECTIONS = 128
 LIMITS = {"creates": 10**9, "claims": 10**9, "reads": 10**9, "mutations": 2 * 10**9, "heartbeats": 10**9}
@@ -25,7 +25,7 @@ def measure_limits(
 ) -> None:
     """Claims by the server's own account, which has no limits, and by a registered one, which has all of them."""
     for tree in trees:
-        with open_server(new_store(), folder, tree) as one:
+        with server(new_store(), tree=tree, HOLDFAST_PLAN="bench", HOLDFAST_PLANS=str(plans(folder))) as one:
             keys = {"unlimited": scripts.KEY, "limited": register(one.port, 1)[0]}
             for kind, key in keys.items():
                 # A server admits more requests of a key that it knows.
@@ -34,9 +34,9 @@ def measure_limits(
                 record(figures, what, one, scripts.claims([key]), connections=CONNECTIONS, seconds=seconds)
 
 
-def open_server(url: str, folder: Path, tree: Tree = PRESENT) -> AbstractContextManager[Server]:
-    """A server on which anybody may register, with every kind of limit in force."""
-    return server(url, tree=tree, HOLDFAST_PLAN="bench", HOLDFAST_PLANS=str(plans(folder)))
+def open_server(url: str) -> AbstractContextManager[Server]:
+    """A server on which anybody may register, without limits: with a plan, one address may register ten accounts."""
+    return server(url, HOLDFAST_REGISTRATION="open")
 
 
 def plans(folder: Path) -> Path:

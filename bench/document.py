@@ -1,4 +1,4 @@
-"""Writes measured pages and pictures into docs/explanation, between the markers of docs/explanation/speed.md."""
+"""Writes measured figures and pictures into docs/explanation/speed.md: one section for each program, after its text."""
 
 from __future__ import annotations
 
@@ -15,6 +15,41 @@ FOLDER = ROOT / "docs" / "explanation"
 OURS, OTHER = 0, 3
 """Colours of the bars."""
 
+SECTIONS = {
+    "bench": """
+## Requests, tasks and targets
+
+`make bench`. Columns with the name of a commit are that older commit, measured in the same rounds.
+
+![CPU per request and cycles per second](speed.svg)
+""",
+    "peers": """
+## Beside other systems
+
+`make bench-peers`. All of them flush every write. They do not promise the same: Redis gives no fencing token and
+keeps no history; etcd's revisions are tokens, and it replicates; the PostgreSQL tables keep no history; beanstalkd and
+persist-queue know no token. Each has the fastest client that was available: Redis, etcd, beanstalkd and Holdfast
+`bench/load.c`, the tables PostgreSQL's pgbench, the libraries their own Python process. etcd is called through its JSON
+gateway, which costs it more CPU than gRPC.
+
+![Cycles per second of Holdfast and other systems](peers.svg)
+""",
+    "growth": """
+## Cost against what is stored
+
+`python -m bench.growth`. Server CPU per request with the most rows may be at most 1.3 times that with the fewest.
+""",
+    "servers": """
+## Several servers on one PostgreSQL
+
+`python -m bench.servers`. Servers, PostgreSQL and load generators share this machine, so this shows what a claim costs
+in all, not how far it scales. Writers of one account on different servers meet at the account's event counter: it is
+locked from the last statement of a transaction until its COMMIT is flushed. `ms in the flush` is about how long that
+is, `ms waiting for a lock` what it costs the others; both are times per commit, from samples of PostgreSQL's sessions.
+""",
+}
+"""Heading and text of the sections, in their order."""
+
 
 def write_speed(shown: str, figures: Figures, older: str) -> None:
     """Keep the page of `make bench` and its picture."""
@@ -22,13 +57,18 @@ def write_speed(shown: str, figures: Figures, older: str) -> None:
     (FOLDER / "speed.svg").write_text(speed_picture(figures, older))
 
 
-def replace_part(name: str, text: str, path: Path = FOLDER / "speed.md") -> None:
-    """Replace what is between the markers of one program."""
-    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-    before, _, rest = path.read_text().partition(begin)
-    _, _, after = rest.partition(end)
-    assert after, f"{path} has no markers {begin} and {end}"
-    path.write_text(f"{before}{begin}\n\n{text.strip()}\n\n{end}{after}")
+def replace_part(name: str, figures: str, path: Path = FOLDER / "speed.md") -> None:
+    """Replace the section of one program, or add it in its place among the others."""
+    text = path.read_text()
+    parts = {known: _part(text, known) for known in SECTIONS}
+    parts[name] = f"{SECTIONS[name].strip()}\n\n{figures.strip()}"
+    shown = [f"<!-- {known}: begin -->\n\n{part}\n\n<!-- {known}: end -->" for known, part in parts.items() if part]
+    path.write_text("\n\n".join([text.partition("<!-- ")[0].strip(), *shown]) + "\n")
+
+
+def _part(text: str, name: str) -> str:
+    """What the page has between the markers of one program."""
+    return text.partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0].strip()
 
 
 def speed_picture(figures: Figures, older: str) -> str:

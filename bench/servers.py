@@ -14,7 +14,6 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import psycopg
 from msgspec.structs import replace
@@ -24,7 +23,7 @@ from bench.figures import Figures
 from bench.load import Result, run, start
 from bench.page import machine, number, table
 from bench.serving import Server, cpu_seconds
-from bench.stores import main_process, new_folder, private_postgres
+from bench.stores import main_process, private_postgres
 from tests.postgres import Postgres
 
 SECONDS = float(os.environ.get("HOLDFAST_BENCH_SECONDS", "3"))
@@ -51,11 +50,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--document", action="store_true", help="write the table into docs/explanation/speed.md")
     options = parser.parse_args(arguments)
     figures = Figures()
-    with new_folder() as folder, private_postgres() as database:
+    with private_postgres() as database:
         for _ in range(ROUNDS):
             for count in options.servers:
                 for keys in options.accounts:
-                    measure(figures, database, folder, count, keys)
+                    measure(figures, database, count, keys)
     shown = f"{machine()}; PostgreSQL on the same machine, {CONNECTIONS} connections in all.\n\n"
     shown += report(figures, options.servers, options.accounts)
     print(shown)
@@ -63,11 +62,11 @@ def main(arguments: list[str] | None = None) -> None:
         document.replace_part("servers", shown)
 
 
-def measure(figures: Figures, database: Postgres, folder: Path, count: int, keys: int) -> None:
+def measure(figures: Figures, database: Postgres, count: int, keys: int) -> None:
     """Claims on a new database through so many servers, by the keys of so many accounts in turn."""
     url = database.new_database()
     with ExitStack() as stack:
-        servers = [stack.enter_context(accounts.open_server(url, folder)) for _ in range(count)]
+        servers = [stack.enter_context(accounts.open_server(url)) for _ in range(count)]
         registered = accounts.register(servers[0].port, keys)
         for one in servers:  # a server admits more requests of keys that it knows
             run(one.port, replace(scripts.claims(registered), is_once=True), connections=8, seconds=SECONDS)

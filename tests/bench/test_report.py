@@ -79,10 +79,21 @@ def test_the_pictures_are_svg_with_one_bar_for_each_figure():
         assert "prefers-color-scheme: dark" in picture
 
 
-def test_a_part_of_the_document_is_replaced_between_its_markers(tmp_path):
+def test_the_sections_of_the_document_are_added_in_order_and_replaced(tmp_path):
     path = tmp_path / "speed.md"
-    path.write_text("before\n<!-- bench: begin -->\nold\n<!-- bench: end -->\nafter\n")
-    document.replace_part("bench", "new", path)
-    assert path.read_text() == "before\n<!-- bench: begin -->\n\nnew\n\n<!-- bench: end -->\nafter\n"
-    with pytest.raises(AssertionError):
-        document.replace_part("missing", "new", path)
+    path.write_text("# Speed\n\nText.\n")
+    for name, figures in (("servers", "| 1 |"), ("bench", "| old |"), ("bench", "| new |")):
+        document.replace_part(name, figures, path)
+    text = path.read_text()
+    assert text.startswith("# Speed\n\nText.\n\n<!-- bench: begin -->\n\n## Requests")
+    assert text.endswith("| 1 |\n\n<!-- servers: end -->\n")
+    assert text.index("| new |") < text.index("## Several servers") < text.index("| 1 |")
+    assert "| old |" not in text
+    assert text.count("## ") == 2
+
+
+def test_every_section_of_the_document_has_figures():
+    text = (document.FOLDER / "speed.md").read_text()
+    for name in document.SECTIONS:
+        part = document._part(text, name)
+        assert not part or part.count("| ") > 10, name
