@@ -20,7 +20,7 @@ from tests.client.test_forks import in_child
 from tests.store_inspection import assert_store_is_consistent
 from tests.support import in_background, wait_until
 
-pytestmark = pytest.mark.waits(20)
+pytestmark = pytest.mark.waits(50)
 
 MANY = 40
 JSON = {"content-type": "application/json"}

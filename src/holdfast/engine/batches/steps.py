@@ -54,7 +54,7 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
         # A removed row may be made again in this batch: then it differs from what is stored in any column.
         columns = after.__struct_fields__ if step.removed else changed
         touched[key] = (*touched.get(key, after.required if step.new else ()), *columns)
-        last[key] = step if after is step.after else replace(step, after=after)
+        last[key] = step, after
     counts: Counter[tuple[str, str, str]] = Counter()
     # In the order in which rows are locked, so that two servers that insert the same new rows never deadlock.
     for key in sorted(last):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import faulthandler
+import gc
 import logging
 import os
 import signal
@@ -35,6 +36,8 @@ HANDSHAKE_SECONDS = 10.0
 """A TLS handshake that takes longer is ended, as is a head that arrives more slowly."""
 SWITCH_SECONDS = 0.001
 """The interpreter's switch interval: how long a lane waits for the lock while the event loop is busy."""
+GARBAGE_OBJECTS = 10_000
+"""Objects made since the last look for cycles among the youngest."""
 RESTART_SECONDS = 0.5
 OUTDATED_SECONDS = 5.0
 """How long a server that the store no longer accepts answers 503 with the reason before it stops."""
@@ -113,7 +116,19 @@ def serve(
         faulthandler.enable()  # if native code crashes, the last lines of the log say where
     sys.setswitchinterval(SWITCH_SECONDS)
     raise_file_limit()
-    make_server(HandlerContext(engine, settings, payments, on_webhook, traces=traces)).run(sockets=[listener])
+    server = make_server(HandlerContext(engine, settings, payments, on_webhook, traces=traces))
+    collect_garbage_rarely()
+    server.run(sockets=[listener])
+
+
+def collect_garbage_rarely() -> None:
+    """Look for unreachable cycles less often, and never among what was made so far, which stays until the end.
+
+    Requests leave few cycles. With Python's own settings looking for them took 8 to 15 % of the processor time, and a
+    full pass 24 to 42 ms.
+    """
+    gc.freeze()
+    gc.set_threshold(GARBAGE_OBJECTS, 20, 20)
 
 
 def make_server(ctx: HandlerContext) -> DrainingServer:

@@ -192,7 +192,7 @@ class Admission:
         """Charge a request for what it was granted beyond one. It is not refused any more, but the next ones are."""
         if request.rate_budget is not None:
             request.rate_budget.remaining -= cost
-            request.charges.append((request.rate_budget, cost))
+            request.charges += ((request.rate_budget, cost),)
 
     async def charge_address(self, request: Request, limit_class: str) -> None:
         """Charge a request without a key to its client's address."""
