@@ -86,6 +86,41 @@ def test_a_waiter_that_is_trying_is_skipped_and_the_next_one_is_woken(waiting):
     assert waiting.tries == [first, second]
 
 
+def test_a_task_offered_during_a_probe_goes_to_the_waiter_that_probes(waiting):
+    """A probe looks for work of another process. It may have read the queue before the task was created."""
+    first, _second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.probe()
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.tries == [first]
+    waiting.waiters.handle_not_granted(first, EMPTY)
+    assert waiting.tries == [first, first]
+    waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [first, first]
+
+
+def test_each_further_task_during_a_probe_wakes_the_next_waiter(waiting):
+    first, second, third = (waiting.enter("work") for _ in range(3))
+    waiting.waiters.probe()
+    waiting.waiters.offer({WORK: 2})
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.tries == [first, second, third]
+
+
+@pytest.mark.parametrize("end", ["granted", "refused", "left", "timed out"])
+def test_a_task_that_waits_for_the_end_of_a_try_goes_to_the_next_if_the_first_leaves(waiting, end):
+    first, second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.probe()
+    waiting.waiters.offer({WORK: 1})
+    if end == "left":
+        waiting.waiters.leave(first)
+    elif end == "timed out":
+        waiting.waiters._time_out(first)
+        waiting.waiters.handle_not_granted(first, EMPTY)
+    else:
+        waiting.waiters.handle_settled(first, FOUND if end == "granted" else SessionExpired("over"))
+    assert waiting.tries == [first, second]
+
+
 @pytest.mark.parametrize("signal", ["offer", "probe"])
 def test_tasks_offered_while_every_waiter_tries_cause_another_try(waiting, signal):
     """The try had already read the queue when another process created a task: its notice finds no idle waiter."""
@@ -287,8 +322,10 @@ def test_other_processes_are_watched_only_while_a_caller_waits(waiting):
 
 def test_no_state_is_kept_of_waiters_that_left(waiting):
     tickets = [waiting.enter("work", "other") for _ in range(3)]
+    waiting.waiters.probe()
     waiting.waiters.offer({WORK: 3})
     for ticket in tickets:
         waiting.waiters.handle_settled(ticket, FOUND)
     waiters = waiting.waiters
-    assert (waiters._waiting, waiters._positions, waiters._woken_for, waiters._probes) == ({}, {}, {}, set())
+    assert (waiters._waiting, waiters._positions, waiters._woken_for) == ({}, {}, {})
+    assert (waiters._probes, waiters._owed) == (set(), {})

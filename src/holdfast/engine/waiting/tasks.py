@@ -7,7 +7,7 @@ finds nothing keeps its position.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from operator import itemgetter
 from typing import Any
@@ -33,6 +33,8 @@ class TaskWaiters(Waiters):
         """The queue whose new task a ticket was woken for."""
         self._probes: set[Ticket] = set()
         """Tickets that try because another process may have created tasks."""
+        self._owed: dict[Ticket, Queue] = {}
+        """The queue whose new task belongs to a ticket that was trying already, for another reason."""
         self._arrivals = count()
 
     def offer(self, queues: Mapping[Queue, int]) -> None:
@@ -50,31 +52,52 @@ class TaskWaiters(Waiters):
     def _wake(self, queues: Mapping[Queue, int]) -> list[Ticket]:
         woken = []
         for queue, limit in queues.items():
-            for ticket in self._first(*queue, limit):
-                self._woken_for[ticket] = queue
-                woken.append(ticket)
+            owed = self._owe(queue, limit)
+            woken += self._first(queue, limit - owed)
         return woken
 
     def _wake_probes(self, queues: Mapping[Queue, int]) -> list[Ticket]:
-        woken = self._wake(queues)
+        woken = [ticket for queue, limit in queues.items() for ticket in self._first(queue, limit)]
         self._probes.update(woken)
         return woken
 
-    def _first(self, account: str, task_type: str, limit: int) -> list[Ticket]:
-        """The first idle tickets, in order of arrival, that wait for this type."""
-        queues = [self._waiting[account, name] for name in {task_type, ""} if (account, name) in self._waiting]
+    def _owe(self, queue: Queue, limit: int) -> int:
+        """Let the first tickets try once more that try already and were woken for no task; returns how many.
+
+        Otherwise a task that arrives during a probe would go to a ticket that arrived later.
+        """
+        owed = 0
+        for ticket in self._in_order(queue):
+            if owed == limit or not ticket.is_submitted:
+                break
+            is_free = ticket in self._probes or ticket not in self._woken_for
+            if is_free and not ticket.is_last_try and ticket not in self._owed:
+                self._owed[ticket] = queue
+                ticket.try_again = True
+                owed += 1
+        return owed
+
+    def _first(self, queue: Queue, limit: int) -> list[Ticket]:
+        """Take the first idle tickets, in order of arrival, that wait for this type."""
         idle: list[Ticket] = []
         busy: list[Ticket] = []
-        for ticket, _ in heapq.merge(*(queue.items() for queue in queues), key=itemgetter(1)):
-            (busy if ticket.is_submitted else idle).append(ticket)
+        for ticket in self._in_order(queue):
             if len(idle) == limit:
                 break
+            (busy if ticket.is_submitted else idle).append(ticket)
         for ticket in idle:
             ticket.is_submitted = True
+            self._woken_for[ticket] = queue
         if len(idle) < limit:  # more tasks than idle tickets: the busy tickets try once more
             for ticket in busy:
                 ticket.try_again = True
         return idle
+
+    def _in_order(self, queue: Queue) -> Iterator[Ticket]:
+        """The tickets that wait for this type or for any, in order of arrival."""
+        account, task_type = queue
+        queues = [self._waiting[account, name] for name in {task_type, ""} if (account, name) in self._waiting]
+        return map(itemgetter(0), heapq.merge(*(queue.items() for queue in queues), key=itemgetter(1)))
 
     def _tickets(self) -> Iterable[Ticket]:
         return self._positions
@@ -89,15 +112,19 @@ class TaskWaiters(Waiters):
 
     def _dequeue(self, ticket: Ticket) -> list[Ticket]:
         self._woken_for.pop(ticket, None)
+        owed = self._owed.pop(ticket, None)
         del self._positions[ticket]
         for queue in ticket.queues:
             waiting = self._waiting[queue]
             del waiting[ticket]
             if not waiting:
                 del self._waiting[queue]
-        return []
+        # Its try may have been too early for that task, or have found another one.
+        return [] if owed is None else self._wake({owed: 1})
 
     def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
+        if ticket in self._owed:
+            self._woken_for[ticket] = self._owed.pop(ticket)
         ticket.is_submitted, ticket.try_again = ticket.try_again, False
         return [ticket] if ticket.is_submitted else []
 
@@ -114,13 +141,13 @@ class TaskWaiters(Waiters):
         Where a probe found work of another process there may be more.
         """
         woken_for = self._woken_for.pop(ticket, None)
-        self._remove(ticket)
+        tries = self._remove(ticket)
         if ticket in self._probes:
             self._probes.discard(ticket)
-            return self._wake_probes(dict.fromkeys(ticket.queues, MORE_PROBES))
-        if woken_for is not None and not _took_from(outcome, woken_for):
-            return self._wake({woken_for: 1})
-        return []
+            tries += self._wake_probes(dict.fromkeys(ticket.queues, MORE_PROBES))
+        elif woken_for is not None and not _took_from(outcome, woken_for):
+            tries += self._wake({woken_for: 1})
+        return tries
 
 
 def _took_from(outcome: Any, queue: Queue) -> bool:
