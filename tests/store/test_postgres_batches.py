@@ -12,7 +12,6 @@ from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore, connection, wire
 from holdfast.store.postgres.load_statements import ROWS_PER_ACCOUNT
-from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.support import ACCOUNT, a_lease, check_log, claim, every, heartbeat, put, release, transact
 from tests.task_commands import a_task, beat, complete, create, take
 
@@ -119,34 +118,34 @@ def test_a_name_that_was_forgotten_goes_on_with_its_versions(postgres_store, exp
     check_log(postgres_store)
 
 
-def test_new_tables_are_analyzed_soon_and_again_later(postgres_store, database, clock, monkeypatch):
-    monkeypatch.setattr(wire, "ANALYZE_AFTER", 3)
-    store = PostgresStore(database, clock)
-    planned = []
-    load = PostgresTransaction.load
-
-    def noting(self, *needs):
-        planned.append(self._wire._analyze_at)
-        return load(self, *needs)
-
-    monkeypatch.setattr(PostgresTransaction, "load", noting)
+@pytest.mark.parametrize("error", [None, "locked"])
+def test_a_new_table_is_analyzed_with_a_heartbeat_once_it_has_rows(postgres_store, database, error):
+    analyzed = "SELECT relname FROM pg_class WHERE relname IN ('tasks', 'leases') AND reltuples >= 0"
     with psycopg.connect(database, autocommit=True) as other:
-        analysed = "SELECT count(*) FROM pg_stats WHERE tablename = 'leases' AND attname = 'account'"
-        other.execute("DELETE FROM pg_statistic WHERE starelid = 'leases'::regclass")
-        for number in range(20):
-            put(store, a_lease(f"job-{number}"))
-        assert other.execute(analysed).fetchone() == (1,)
-    store.close()
-    assert sorted(set(planned)) == [3, 30, 300]
-    check_log(postgres_store)
+        other.execute("TRUNCATE tasks, leases")  # an earlier test may have left its pages and statistics
+        put(postgres_store, a_lease("one"))
+        postgres_store.beat()
+        assert other.execute(analyzed).fetchall() == []
+        for start in range(0, 1000, 250):
+            put(postgres_store, *(a_task(f"t{number:04}") for number in range(start, start + 250)))
+        if error:
+            with other.transaction():  # the heartbeat succeeds all the same
+                other.execute("LOCK TABLE tasks IN SHARE MODE")
+                postgres_store.beat()
+                assert other.execute(analyzed).fetchall() == []
+        postgres_store.beat()
+        assert other.execute(analyzed).fetchall() == [("tasks",)]
 
 
 def test_rows_are_found_by_their_key_in_a_large_table(postgres_store, database, clock):
     """In a database without statistics, after plans were made for an empty table."""
+    with psycopg.connect(database, autocommit=True) as other:
+        other.execute("TRUNCATE tasks")
     store = PostgresStore(database, clock)
     tasks = [a_task(f"t{number:04}") for number in range(1200)]
     for start in range(0, len(tasks), 10):
         put(store, *tasks[start : start + 10])
+    store.beat()
     with store.transaction() as transaction:
         transaction.load(needs_of(tasks[:3]))
         names = "SELECT name, statement FROM pg_prepared_statements WHERE statement LIKE '%tasks%'"

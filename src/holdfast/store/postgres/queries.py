@@ -218,27 +218,27 @@ INSERT_EVENTS = (
 )
 
 COMMIT = "COMMIT"
-# Tables grow, and a plan for a small one may use the wrong index. Without statistics PostgreSQL takes an account for
-# rare, and reads all tasks of the account from the index of lists to find a few by id. It collects statistics of a new
-# table within minutes; until then we do.
+
+# -- reading and housekeeping ------------------------------------------------------------------------------------
+
+# Without statistics PostgreSQL takes an account for rare, and reads all tasks of the account from the index of lists to
+# find a few by id. It collects them within minutes; until then we do, from tables that have enough rows.
 _TABLES = ", ".join(f"'{row.table}'" for row in ROW_TYPES)
 ANALYZE_NEW = f"""
 DO $$
 DECLARE
     young text;
 BEGIN
+    PERFORM set_config('lock_timeout', '100ms', true);
     FOR young IN
-        SELECT relname FROM pg_class AS found
+        SELECT relname FROM pg_class
         WHERE relnamespace = current_schema()::regnamespace AND relname IN ({_TABLES})
-            AND pg_relation_size(found.oid) > 0
-            AND NOT EXISTS (SELECT FROM pg_stats WHERE schemaname = current_schema() AND tablename = found.relname)
+            AND reltuples < 0 AND pg_relation_size(oid) >= 65536
     LOOP
-        EXECUTE format('ANALYZE %I', young);
+        EXECUTE 'ANALYZE ' || young;
     END LOOP;
 END $$
 """
-
-# -- reading and housekeeping ------------------------------------------------------------------------------------
 
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 HAS_MINIMUM_SCHEMA = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('state') AND attname = 'minimum_schema'"

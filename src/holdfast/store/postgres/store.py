@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 import psycopg
 
-from holdfast.core.errors import StoreUnavailable, ValueRefused
+from holdfast.core.errors import HoldfastError, StoreUnavailable, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock, ClockStepped, Rerun, RowsLocked, StaleConnection
 from holdfast.store.postgres import queries
@@ -36,6 +36,8 @@ from holdfast.store.sql.store import Execute, SqlStore
 
 MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
 MAX_OPEN_ATTEMPTS = 10
+YOUNG_BEATS = 120
+"""For so many heartbeats we have new tables analyzed (`queries.ANALYZE_NEW`); later PostgreSQL has done it."""
 
 
 class PostgresStore(SqlStore):
@@ -69,6 +71,7 @@ class PostgresStore(SqlStore):
         self.lanes = lanes
         self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
+        self._beats = 0
         self._clock_watches: defaultdict[int, ClockWatch] = defaultdict(ClockWatch)
         """One for each lane; they outlive connections, because a new one may lead to another machine."""
 
@@ -163,6 +166,15 @@ class PostgresStore(SqlStore):
         """Begin a transaction on a connection for reads, so that no lane waits for it."""
         with self.read() as reader, reader.transaction():
             yield reader.fetch, reader.now
+
+    def beat(self) -> tuple[Instant | None, Instant]:
+        """Record that a server uses the database now. While it is new, have its tables analyzed."""
+        beats = super().beat()
+        if self._beats < YOUNG_BEATS:
+            self._beats += 1
+            with suppress(HoldfastError, Rerun), self.write() as (execute, _):
+                execute(queries.ANALYZE_NEW)
+        return beats
 
     def _reader(self) -> tuple[Connection, PostgresReader]:
         """A connection that answers. If one broke while it was idle, so did the others: all are dropped."""

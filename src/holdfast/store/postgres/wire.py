@@ -15,10 +15,6 @@ from psycopg import pq
 from psycopg.errors import error_from_result
 
 from holdfast.store.postgres.connection import Connection, NoAnswer
-from holdfast.store.postgres.queries import ANALYZE_NEW
-
-ANALYZE_AFTER = 100
-"""After so many round trips new tables are analyzed (`queries.ANALYZE_NEW`), and again after ten times as many."""
 
 Parameter = bytes | str | int | None
 Statement = tuple[str, tuple[Parameter, ...]]
@@ -38,8 +34,6 @@ class Wire:
         before it knows whether they are (`transaction.py`)."""
         self._prepare = prepare
         self._names: dict[str, bytes] = {}
-        self._runs = 0
-        self._analyze_at = ANALYZE_AFTER
         self._readable = select.poll()
         self._readable.register(self._pgconn.socket, select.POLLIN)
         self._ready = select.poll()
@@ -103,7 +97,7 @@ class Wire:
             raise NoAnswer
 
     def _prepare_all(self, statements: tuple[Statement, ...], deadline: float) -> None:
-        """Prepare the statements that are new on this connection, and analyze new tables now and then."""
+        """Prepare the statements that are new on this connection."""
         for sql, parameters in statements:
             if parameters and sql not in self._names:
                 name = f"holdfast_{len(self._names)}".encode()
@@ -112,11 +106,6 @@ class Wire:
                 if result.status not in _GOOD:
                     raise error_from_result(result)
                 self._names[sql] = name
-        self._runs += 1
-        if self._runs >= self._analyze_at and self._pgconn.transaction_status == pq.TransactionStatus.IDLE:
-            self._analyze_at *= 10
-            self._pgconn.send_query(ANALYZE_NEW.encode())
-            self._finish(deadline)  # if it failed, for instance at a lock, PostgreSQL does it later
 
     def _finish(self, deadline: float) -> pq.abc.PGresult:
         """The result of a command outside of a pipeline."""
