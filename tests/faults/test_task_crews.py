@@ -17,10 +17,12 @@ from tests.store_inspection import assert_store_is_consistent, events_by_task, e
 
 pytestmark = pytest.mark.waits(14)
 
-TASKS = sized(500, 20_000)
+TASKS = sized(300, 20_000)
 KILLS = sized(2, 40)
 CREWS, WORKERS = 4, 8
 PATIENCE_SECONDS = sized(60, 1_800)
+ANSWER_SECONDS = 0.1
+"""Within this time the servers have answered the requests of a crew that was suspended."""
 
 
 class Crew:
@@ -83,8 +85,22 @@ class Works:
     def wait_for(self, count):
         eventually(self.completed, lambda seen: seen >= count, within=PATIENCE_SECONDS)
 
+    def suspend(self, crew):
+        """Suspend a crew while it holds a task: one that has just started holds none."""
+
+        def is_holding():
+            crew.tell(signal.SIGSTOP)
+            time.sleep(ANSWER_SECONDS)
+            held = done(self.account.get("/v1/tasks?status=claimed&limit=100"))["tasks"]
+            if any(task["claimedBy"].startswith(f"{crew.name}/") for task in held):
+                return True
+            crew.tell(signal.SIGCONT)
+            return False
+
+        eventually(is_holding, bool, within=PATIENCE_SECONDS)
+
     def wait_until_given_up(self, lost):
-        """Wait until the leases of a killed crew have expired."""
+        """Wait until the leases of a suspended crew have expired."""
         after, reports = 0, []
         until = time.monotonic() + PATIENCE_SECONDS
         while not any(event["data"]["ended"]["worker"].startswith(f"{lost.name}/") for event in reports):
@@ -114,10 +130,11 @@ def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
     working = [crews.start() for _ in range(CREWS)]
     crews.wait_for(TASKS // 10)
     paused = working.pop()
-    paused.tell(signal.SIGSTOP)
+    crews.suspend(paused)
     for kill in range(1, KILLS + 1):
         crews.wait_for(TASKS * kill // (KILLS + 2))
         doomed = working.pop(rng.randrange(len(working)))
+        crews.suspend(doomed)
         doomed.end()
         working.append(crews.start())
     crews.wait_until_given_up(paused)
