@@ -98,6 +98,42 @@ def test_a_task_offered_during_a_probe_goes_to_the_waiter_that_probes(waiting):
     assert waiting.tries == [first, first]
 
 
+def test_a_second_notice_during_a_probe_wakes_no_later_waiter(waiting):
+    """The later one could take a task that is offered to the first in that moment."""
+    first, _second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.probe()
+    waiting.waiters.probe()
+    assert waiting.tries == [first]
+    waiting.waiters.handle_not_granted(first, EMPTY)
+    assert waiting.tries == [first, first]
+
+
+@pytest.mark.parametrize("end", ["granted", "left"])
+def test_a_notice_during_a_try_is_followed_by_the_next_waiter_if_the_first_leaves(waiting, end):
+    first, second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.probe()
+    assert waiting.tries == [first]
+    waiting.waiters.leave(first) if end == "left" else waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [first, second]
+
+
+def test_a_new_waiter_behind_an_idle_one_does_not_try_once_more(waiting):
+    """A task that was created meanwhile has woken the idle one, which must not be overtaken."""
+    waiting.enter("work")
+    ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
+    assert waiting.tries == []
+
+
+@pytest.mark.parametrize("types", [("other",), ("work", "other"), ()])
+def test_a_new_waiter_tries_once_more_for_a_type_that_no_idle_one_waits_for(waiting, types):
+    waiting.enter("work")
+    ticket = Ticket(take(*types), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.handle_not_granted(ticket, EMPTY)
+    assert waiting.tries == [ticket]
+
+
 def test_each_further_task_during_a_probe_wakes_the_next_waiter(waiting):
     first, second, third = (waiting.enter("work") for _ in range(3))
     waiting.waiters.probe()
@@ -323,9 +359,10 @@ def test_other_processes_are_watched_only_while_a_caller_waits(waiting):
 def test_no_state_is_kept_of_waiters_that_left(waiting):
     tickets = [waiting.enter("work", "other") for _ in range(3)]
     waiting.waiters.probe()
+    waiting.waiters.probe()
     waiting.waiters.offer({WORK: 3})
     for ticket in tickets:
         waiting.waiters.handle_settled(ticket, FOUND)
     waiters = waiting.waiters
     assert (waiters._waiting, waiters._positions, waiters._woken_for) == ({}, {}, {})
-    assert (waiters._probes, waiters._owed) == (set(), {})
+    assert (waiters._probes, waiters._owed, waiters._owed_probes) == (set(), {}, set())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import count
+from itertools import count, islice
 from operator import itemgetter
 from typing import Any
 
@@ -35,6 +35,8 @@ class TaskWaiters(Waiters):
         """Tickets that try because another process may have created tasks."""
         self._owed: dict[Ticket, Queue] = {}
         """The queue whose new task belongs to a ticket that was trying already, for another reason."""
+        self._owed_probes: set[Ticket] = set()
+        """Tickets that were trying when another process may have created tasks."""
         self._arrivals = count()
 
     def offer(self, queues: Mapping[Queue, int]) -> None:
@@ -57,8 +59,17 @@ class TaskWaiters(Waiters):
         return woken
 
     def _wake_probes(self, queues: Mapping[Queue, int]) -> list[Ticket]:
-        woken = [ticket for queue, limit in queues.items() for ticket in self._first(queue, limit)]
-        self._probes.update(woken)
+        """Let the first tickets of each queue try, or try once more: later ones must not overtake them."""
+        woken = []
+        for queue, limit in queues.items():
+            for ticket in islice(self._in_order(queue), limit):
+                if ticket.is_submitted:
+                    ticket.try_again = True
+                    self._owed_probes.add(ticket)
+                else:
+                    ticket.is_submitted = True
+                    self._probes.add(ticket)
+                    woken.append(ticket)
         return woken
 
     def _owe(self, queue: Queue, limit: int) -> int:
@@ -70,8 +81,7 @@ class TaskWaiters(Waiters):
         for ticket in self._in_order(queue):
             if owed == limit or not ticket.is_submitted:
                 break
-            is_free = ticket in self._probes or ticket not in self._woken_for
-            if is_free and not ticket.is_last_try and ticket not in self._owed:
+            if not (ticket in self._woken_for or ticket in self._owed or ticket.is_last_try):
                 self._owed[ticket] = queue
                 ticket.try_again = True
                 owed += 1
@@ -103,9 +113,12 @@ class TaskWaiters(Waiters):
         return self._positions
 
     def _enqueue(self, ticket: Ticket) -> list[Ticket]:
+        has_idle = all(any(not each.is_submitted for each in self._in_order(queue)) for queue in ticket.queues)
         self._positions[ticket] = position = next(self._arrivals)
         for queue in ticket.queues:
             self._waiting.setdefault(queue, {})[ticket] = position
+        if has_idle:
+            return []  # a task that was offered before this ticket waited woke an earlier one
         # A task that was offered before this ticket waited woke no ticket: try once more.
         ticket.is_submitted, ticket.try_again = True, False
         return [ticket]
@@ -120,11 +133,18 @@ class TaskWaiters(Waiters):
             if not waiting:
                 del self._waiting[queue]
         # Its try may have been too early for that task, or have found another one.
-        return [] if owed is None else self._wake({owed: 1})
+        tries = [] if owed is None else self._wake({owed: 1})
+        if ticket in self._owed_probes:
+            self._owed_probes.discard(ticket)
+            tries += self._wake_probes(dict.fromkeys(ticket.queues, 1))
+        return tries
 
     def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
         if ticket in self._owed:
             self._woken_for[ticket] = self._owed.pop(ticket)
+        if ticket in self._owed_probes:
+            self._owed_probes.discard(ticket)
+            self._probes.add(ticket)
         ticket.is_submitted, ticket.try_again = ticket.try_again, False
         return [ticket] if ticket.is_submitted else []
 
@@ -145,7 +165,7 @@ class TaskWaiters(Waiters):
         if ticket in self._probes:
             self._probes.discard(ticket)
             tries += self._wake_probes(dict.fromkeys(ticket.queues, MORE_PROBES))
-        elif woken_for is not None and not _took_from(outcome, woken_for):
+        if woken_for is not None and not _took_from(outcome, woken_for):
             tries += self._wake({woken_for: 1})
         return tries
 
