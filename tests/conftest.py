@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -45,6 +46,15 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     if config.option.workers > 1:
         config.pluginmanager.register(ForkedWorkers(config.option.workers, group_of, folder_of, is_alone))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """At full size print a failure when it happens, not only at the end: the run takes an hour."""
+    if FULL and report.failed and os.getpid() == _main_process:
+        sys.stderr.write(f"\n{report.nodeid}\n{report.longreprtext}\n")
+
+
+_main_process = os.getpid()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -11,6 +11,7 @@ import psycopg
 import pytest
 
 from holdfast.settings import sqlite_path
+from tests.compat.octostore.expect import eventually
 from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, no_tasks
 from tests.compat.orchestrion.states import held, pending
@@ -18,6 +19,7 @@ from tests.faults.raw_socket import read_answer
 from tests.http.job_client import Callers, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.proof_size import sized
+from tests.telemetry.conftest import Watch
 
 pytest_plugins = ["tests.http.fresh_accounts"]
 
@@ -86,11 +88,19 @@ def test_a_waiting_claim_is_not_answered_before_a_matching_task_is_created(accou
         assert claimed(waiter.answer())["id"] == made["id"]
 
 
-def test_a_task_goes_to_the_caller_that_has_waited_longest(account):
-    with waiting(account) as first, waiting(account) as second:
-        made = pending(account)
-        assert claimed(first.answer())["id"] == made["id"]
-        assert second.is_silent(SETTLED_SECONDS)
+def test_a_task_goes_to_the_caller_that_has_waited_longest(server, account):
+    watch = Watch(server)
+
+    def are_waiting(count):
+        eventually(lambda: watch.value("holdfast_waiters", **{"for": "work"}), lambda seen: seen == count, within=5)
+
+    with waiting(account) as first:
+        are_waiting(1)
+        with waiting(account) as second:
+            are_waiting(2)
+            made = pending(account)
+            assert claimed(first.answer())["id"] == made["id"]
+            assert second.is_silent(SETTLED_SECONDS)
 
 
 def test_tasks_made_one_by_one_reach_everybody_who_waits(account):
