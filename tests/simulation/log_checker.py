@@ -15,6 +15,7 @@ from holdfast.core.event import Event, row_image
 from holdfast.core.lease import proof_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.locks import AcquireLock
+from holdfast.engine.verbs.sessions import CloseSession
 from holdfast.engine.verbs.tasks.holding import HandBackTask
 from holdfast.store.rows import ROW_TYPES
 from tests.simulation.request import Request, primary_verbs, subject_of
@@ -65,6 +66,8 @@ class LogChecker:
         """By request: the events it caused."""
         self.effects_of_key: dict[str, tuple[str, Instant]] = {}
         """By Idempotency-Key: the request that had an effect, and when."""
+        self.session_ends: dict[str, Instant] = {}
+        """By request: when the session of the lease that it changed last would end, at that moment."""
         self._ended_sessions: list[str] = []
         self._changed_at: dict[str, Instant] = {}
         self.got_grace: set[str] = set()
@@ -108,6 +111,9 @@ class LogChecker:
             self._checks[noun](event, verb, before, after)
         self._check_key(event)
         self._changed_at[subject] = event.at
+        session = self.images.get(f"session:{after['session']}") if noun == "lease" else None
+        if session is not None:
+            self.session_ends[event.request_id] = session["expires_at"]
         (self.got_grace.add if verb == "extended" else self.got_grace.discard)(subject)
         if verb in REMOVALS:
             if noun != "session" and before.get("proof") is not None:
@@ -234,7 +240,7 @@ class LogChecker:
         request = self._world.requests.get(event.request_id)
         if verb == "requeued":
             expected = 0
-        elif verb == "cancelled" and isinstance(getattr(request, "command", None), HandBackTask):
+        elif verb == "cancelled" and isinstance(getattr(request, "command", None), HandBackTask | CloseSession):
             expected -= 1
         if used != expected or used > limit:
             self._fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")
