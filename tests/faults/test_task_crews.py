@@ -85,14 +85,23 @@ class Works:
     def wait_for(self, count):
         eventually(self.completed, lambda seen: seen >= count, within=PATIENCE_SECONDS)
 
+    def holding(self, crews):
+        """Those of the crews that hold a task: one that has just started holds none."""
+        held = done(self.account.get("/v1/tasks?status=claimed&limit=100"))["tasks"]
+        names = {task["claimedBy"].partition("/")[0] for task in held}
+        return [crew for crew in crews if crew.name in names]
+
+    def wait_until_holding(self, crews):
+        return eventually(lambda: self.holding(crews), bool, within=PATIENCE_SECONDS)
+
     def suspend(self, crew):
-        """Suspend a crew while it holds a task: one that has just started holds none."""
+        """Suspend a crew while it holds a task."""
 
         def is_holding():
+            self.wait_until_holding([crew])
             crew.tell(signal.SIGSTOP)
             time.sleep(ANSWER_SECONDS)
-            held = done(self.account.get("/v1/tasks?status=claimed&limit=100"))["tasks"]
-            if any(task["claimedBy"].startswith(f"{crew.name}/") for task in held):
+            if self.holding([crew]):
                 return True
             crew.tell(signal.SIGCONT)
             return False
@@ -133,8 +142,8 @@ def test_each_task_is_completed_once_by_the_holder_of_its_newest_token(crews):
     crews.suspend(paused)
     for kill in range(1, KILLS + 1):
         crews.wait_for(TASKS * kill // (KILLS + 2))
-        doomed = working.pop(rng.randrange(len(working)))
-        crews.suspend(doomed)
+        doomed = rng.choice(crews.wait_until_holding(working))
+        working.remove(doomed)
         doomed.end()
         working.append(crews.start())
     crews.wait_until_given_up(paused)
