@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -52,6 +53,16 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """At full size print a failure when it happens, not only at the end: the run takes an hour."""
     if FULL and report.failed and os.getpid() == _main_process:
         sys.stderr.write(f"\n{report.nodeid}\n{report.longreprtext}\n")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how much the proofs covered: the sums of what tests recorded as properties."""
+    totals: Counter[str] = Counter()
+    for report in terminalreporter.getreports("passed"):
+        totals.update(dict(report.user_properties))
+    if totals:
+        covered = ", ".join(f"{number:,} {what}" for what, number in sorted(totals.items()))
+        terminalreporter.write_line(f"Covered: {covered}")
 
 
 _main_process = os.getpid()

@@ -2,6 +2,8 @@
 
 import os
 
+OPERATIONS = "operations in one order"
+"""A property of a test: how many operations it recorded and checked. The run prints the sum of each property."""
 FULL = os.environ.get("HOLDFAST_PROOF") == "full"
 
 

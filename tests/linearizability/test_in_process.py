@@ -6,7 +6,7 @@ import pytest
 
 from tests.linearizability.checks.whole_check import check, require
 from tests.linearizability.in_process import record
-from tests.proof_size import FULL, sized
+from tests.proof_size import FULL, OPERATIONS, sized
 from tests.support import DrivenClock, make_store
 
 ALWAYS = ("lost", "held", "granted", "takeover", "lease.expired")
@@ -18,12 +18,22 @@ LONG_RUN = (
 CALLS = {"memory": 24_000, "sqlite": 7_000, "postgres": 4_000}
 
 
+@pytest.fixture
+def open_stores(tmp_path, new_postgres_database):
+    """Opens one store for each engine; returns them and the clock that drives them."""
+
+    def open_stores(kind, engines):
+        clock = None if kind == "postgres" else DrivenClock()  # PostgreSQL's own clock is read under its locks
+        url = new_postgres_database() if kind == "postgres" else ""
+        return [make_store(kind, tmp_path, lambda: url, clock) for _ in range(engines)], clock
+
+    return open_stores
+
+
 @pytest.mark.parametrize("part", range(sized(1, 20)))
 @pytest.mark.parametrize(("kind", "engines"), [("memory", 1), ("sqlite", 1), ("sqlite", 2), ("postgres", 2)])
-def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, tmp_path, new_postgres_database):
-    clock = None if kind == "postgres" else DrivenClock()  # PostgreSQL's own clock is read under its locks
-    url = new_postgres_database() if kind == "postgres" else ""
-    stores = [make_store(kind, tmp_path, lambda: url, clock) for _ in range(engines)]
+def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, open_stores, record_property):
+    stores, clock = open_stores(kind, engines)
     calls = sized(600, CALLS[kind])
     history = record(stores, clock, seed=part + 100, calls=calls, groups=sized(6, 8), fault_rate=0.06)
     for store in stores:
@@ -31,3 +41,4 @@ def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, tmp_path,
     seen = check(history)
     require(seen, *ALWAYS, *(LONG_RUN if FULL and clock else ()))  # in real time, a busy machine does less
     assert seen["searched"] > 0.9 * len(history.calls)
+    record_property(OPERATIONS, len(history.calls))

@@ -13,7 +13,7 @@ from tests.engine.test_postgres_clock_steps import STEPPED_CLOCK
 from tests.linearizability.checks.floor import check_floor
 from tests.linearizability.checks.whole_check import check, require
 from tests.linearizability.programs import Programs, strike
-from tests.proof_size import FULL, sized
+from tests.proof_size import FULL, OPERATIONS, sized
 from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(6)
@@ -46,7 +46,7 @@ def programs(url, tmp_path):
 
 @pytest.mark.parametrize("part", range(sized(1, 12)))
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
-def test_every_answer_fits_one_order_while_programs_are_killed_and_suspended(programs, url, part):
+def test_every_answer_fits_one_order_while_programs_are_killed_and_suspended(programs, url, part, record_property):
     rng = random.Random(part)
     running = programs(seed=part * 100, calls=CALLS, ttl=SECOND // sized(10, 4))
     kill, suspend = partial(running.kill_one, rng), partial(running.suspend_one, rng, 0.15)
@@ -54,7 +54,9 @@ def test_every_answer_fits_one_order_while_programs_are_killed_and_suspended(pro
     if url.startswith("postgresql:"):
         faults += [partial(cut_connection, url)] * sized(1, 5)
     strike(faults, rng, sized(0.1, 0.4))
-    seen = check(running.finish(), searched_calls=200)
+    history = running.finish()
+    seen = check(history, searched_calls=200)
+    record_property(OPERATIONS, len(history.calls))
     require(seen, *(SEEN if FULL else ("lost", "held")))
     assert running.faults.keys() == {"kill", "suspend"}
 

@@ -14,7 +14,7 @@ from tests.linearizability.checks.whole_check import check, check_answers, requi
 from tests.linearizability.clients.http_run import HttpRun, with_log
 from tests.linearizability.clients.store_time import MeasuredTime
 from tests.linearizability.in_process import log_of, time_of
-from tests.proof_size import FULL, sized
+from tests.proof_size import FULL, OPERATIONS, sized
 from tests.store_inspection import opened
 
 pytestmark = pytest.mark.waits(6)
@@ -64,7 +64,7 @@ def served(request, tmp_path, new_postgres_database):
 
 
 @pytest.mark.parametrize("served", [("postgres", 2), ("sqlite", 1)][: sized(1, 2)], indirect=True, ids=str)
-def test_every_answer_over_http_fits_one_order_while_servers_are_killed_and_suspended(served):
+def test_every_answer_over_http_fits_one_order_while_servers_are_killed_and_suspended(served, record_property):
     with opened(served.url) as store:
         run = served.clients(MeasuredTime(lambda: time_of(store), slack=200_000))
         run.start()
@@ -76,6 +76,7 @@ def test_every_answer_over_http_fits_one_order_while_servers_are_killed_and_susp
         run.stop()
         history = with_log(run.calls, log_of(store))
     seen = check(history)
+    record_property(OPERATIONS, len(history.calls))
     require(seen, *((*SEEN, *FAULTS) if FULL else ("granted",)))
 
 
