@@ -52,7 +52,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """At full size print a failure when it happens, not only at the end: the run takes an hour."""
     if FULL and report.failed and os.getpid() == _main_process:
-        sys.stderr.write(f"\n{report.nodeid}\n{report.longreprtext}\n")
+        captured = [f"{name}:\n{text}" for name, text in report.sections]
+        sys.stderr.write("\n".join(["", report.nodeid, report.longreprtext, *captured, ""]))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

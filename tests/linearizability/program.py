@@ -13,9 +13,10 @@ import os
 import random
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -29,6 +30,8 @@ from tests.linearizability.clients.engine_run import EngineRun
 from tests.linearizability.clients.store_time import MeasuredTime, UnknownTime
 from tests.linearizability.history import Call, History
 from tests.log_entry import LogEntry
+
+T = TypeVar("T")
 
 
 class Recorder:
@@ -59,16 +62,13 @@ def open_store(url: str) -> Store:
     return store
 
 
-def until_available(action: Callable[[], object]) -> None:
+def until_available(action: Callable[[], T]) -> T:
     """Do it; again, if the connection is cut meanwhile."""
-    for attempt in range(20):
-        try:
-            action()
-        except StoreUnavailable:
-            assert attempt < 19
-            time.sleep(0.2)
-        else:
-            return
+    for _ in range(20):
+        with suppress(StoreUnavailable):
+            return action()
+        time.sleep(0.2)
+    raise AssertionError("the store did not become available")
 
 
 def read_history(url: str, paths: list[Path]) -> History:
@@ -93,7 +93,7 @@ def run(options: dict[str, Any]) -> None:
         with store.read() as reader:
             return reader.now
 
-    store_time = MeasuredTime(now) if options["steady"] else UnknownTime()
+    store_time = until_available(lambda: MeasuredTime(now)) if options["steady"] else UnknownTime()
     rng, record = random.Random(options["seed"]), Recorder(Path(options["file"])).record
     try:
         engine.start()

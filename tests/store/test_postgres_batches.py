@@ -118,29 +118,38 @@ def test_a_name_that_was_forgotten_goes_on_with_its_versions(postgres_store, exp
     check_log(postgres_store)
 
 
+@pytest.fixture
+def unanalyzed(database):
+    """A connection to a database whose tables of leases and tasks nobody has analyzed, and autovacuum does not."""
+    with psycopg.connect(database, autocommit=True) as other:
+        for table in ("leases", "tasks"):
+            other.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = off)")
+            other.execute(f"TRUNCATE {table}")  # an earlier test may have left its pages and statistics
+        yield other
+        for table in ("leases", "tasks"):
+            other.execute(f"ALTER TABLE {table} RESET (autovacuum_enabled)")
+
+
 @pytest.mark.parametrize("error", [None, "locked"])
-def test_a_new_table_is_analyzed_with_a_heartbeat_once_it_has_rows(postgres_store, database, error):
+def test_a_new_table_is_analyzed_with_a_heartbeat_once_it_has_rows(postgres_store, unanalyzed, error):
     analyzed = "SELECT relname FROM pg_class WHERE relname IN ('tasks', 'leases') AND reltuples >= 0"
-    with psycopg.connect(database, autocommit=True) as other:
-        other.execute("TRUNCATE tasks, leases")  # an earlier test may have left its pages and statistics
-        put(postgres_store, a_lease("one"))
-        postgres_store.beat()
-        assert other.execute(analyzed).fetchall() == []
-        for start in range(0, 1000, 250):
-            put(postgres_store, *(a_task(f"t{number:04}") for number in range(start, start + 250)))
-        if error:
-            with other.transaction():  # the heartbeat succeeds all the same
-                other.execute("LOCK TABLE tasks IN SHARE MODE")
-                postgres_store.beat()
-                assert other.execute(analyzed).fetchall() == []
-        postgres_store.beat()
-        assert other.execute(analyzed).fetchall() == [("tasks",)]
+    put(postgres_store, a_lease("one"))
+    postgres_store.beat()
+    assert unanalyzed.execute(analyzed).fetchall() == []
+    for start in range(0, 1000, 250):
+        put(postgres_store, *(a_task(f"t{number:04}") for number in range(start, start + 250)))
+    if error:
+        with unanalyzed.transaction():  # the heartbeat succeeds all the same
+            unanalyzed.execute("LOCK TABLE tasks IN SHARE MODE")
+            postgres_store.beat()
+            assert unanalyzed.execute(analyzed).fetchall() == []
+    postgres_store.beat()
+    assert unanalyzed.execute(analyzed).fetchall() == [("tasks",)]
 
 
-def test_rows_are_found_by_their_key_in_a_large_table(postgres_store, database, clock):
+@pytest.mark.usefixtures("postgres_store", "unanalyzed")
+def test_rows_are_found_by_their_key_in_a_large_table(database, clock):
     """In a database without statistics, after plans were made for an empty table."""
-    with psycopg.connect(database, autocommit=True) as other:
-        other.execute("TRUNCATE tasks")
     store = PostgresStore(database, clock)
     tasks = [a_task(f"t{number:04}") for number in range(1200)]
     for start in range(0, len(tasks), 10):
