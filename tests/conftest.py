@@ -69,6 +69,12 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 _main_process = os.getpid()
 
 
+@pytest.fixture
+def covered(request: pytest.FixtureRequest) -> Callable[[str, int], None]:
+    """Record how much a proof covered: (what, how many). pytest has a fixture for this, but not for its XML reports."""
+    return lambda what, number: request.node.user_properties.append((what, number))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Servers without a setting keep nothing in the user's own folder."""

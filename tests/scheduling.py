@@ -88,8 +88,10 @@ def group_of(item: pytest.Item) -> str:
 
 
 def folder_of(item: pytest.Item) -> str:
-    """What groups of tests share servers: a folder, or the group alone."""
+    """What groups of tests share servers: a folder, or the group alone, as of a test that is spread."""
     group = group_of(item)
+    if group == item.nodeid:
+        return group
     return next((folder for folder in SHARED_SERVERS if group.startswith(folder)), group)
 
 

@@ -32,7 +32,7 @@ def open_stores(tmp_path, new_postgres_database):
 
 @pytest.mark.parametrize("part", range(sized(1, 20)))
 @pytest.mark.parametrize(("kind", "engines"), [("memory", 1), ("sqlite", 1), ("sqlite", 2), ("postgres", 2)])
-def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, open_stores, record_property):
+def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, open_stores, covered):
     stores, clock = open_stores(kind, engines)
     calls = sized(600, CALLS[kind])
     history = record(stores, clock, seed=part + 100, calls=calls, groups=sized(6, 8), fault_rate=0.06)
@@ -41,4 +41,4 @@ def test_every_answer_fits_one_order_of_all_calls(kind, engines, part, open_stor
     seen = check(history)
     require(seen, *ALWAYS, *(LONG_RUN if FULL and clock else ()))  # in real time, a busy machine does less
     assert seen["searched"] > 0.9 * len(history.calls)
-    record_property(OPERATIONS, len(history.calls))
+    covered(OPERATIONS, len(history.calls))

@@ -46,7 +46,7 @@ def programs(url, tmp_path):
 
 @pytest.mark.parametrize("part", range(sized(1, 12)))
 @pytest.mark.parametrize("url", ["sqlite", "postgres"], indirect=True)
-def test_every_answer_fits_one_order_while_programs_are_killed_and_suspended(programs, url, part, record_property):
+def test_every_answer_fits_one_order_while_programs_are_killed_and_suspended(programs, url, part, covered):
     rng = random.Random(part)
     running = programs(seed=part * 100, calls=CALLS, ttl=SECOND // sized(10, 4))
     kill, suspend = partial(running.kill_one, rng), partial(running.suspend_one, rng, 0.15)
@@ -56,7 +56,7 @@ def test_every_answer_fits_one_order_while_programs_are_killed_and_suspended(pro
     strike(faults, rng, sized(0.1, 0.4))
     history = running.finish()
     seen = check(history, searched_calls=200)
-    record_property(OPERATIONS, len(history.calls))
+    covered(OPERATIONS, len(history.calls))
     require(seen, *(SEEN if FULL else ("lost", "held")))
     assert running.faults.keys() == {"kill", "suspend"}
 

@@ -64,7 +64,7 @@ def served(request, tmp_path, new_postgres_database):
 
 
 @pytest.mark.parametrize("served", [("postgres", 2), ("sqlite", 1)][: sized(1, 2)], indirect=True, ids=str)
-def test_every_answer_over_http_fits_one_order_while_servers_are_killed_and_suspended(served, record_property):
+def test_every_answer_over_http_fits_one_order_while_servers_are_killed_and_suspended(served, covered):
     with opened(served.url) as store:
         run = served.clients(MeasuredTime(lambda: time_of(store), slack=200_000))
         run.start()
@@ -76,7 +76,7 @@ def test_every_answer_over_http_fits_one_order_while_servers_are_killed_and_susp
         run.stop()
         history = with_log(run.calls, log_of(store))
     seen = check(history)
-    record_property(OPERATIONS, len(history.calls))
+    covered(OPERATIONS, len(history.calls))
     require(seen, *((*SEEN, *FAULTS) if FULL else ("granted",)))
 
 

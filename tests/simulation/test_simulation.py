@@ -17,12 +17,12 @@ SEEDS, PARTS = (100_000, 100) if FULL else (240, 1)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_every_seed_keeps_the_promises(part, record_property):
+def test_every_seed_keeps_the_promises(part, covered):
     seeds = range(part, SEEDS, PARTS)
     seen = run_seeds(seeds)
     never = [what for what in SOMETIMES if not seen[what]]
     assert not never, f"these seeds are too weak: they never saw {', '.join(never)}"
-    record_property("simulated seeds", len(seeds))
+    covered("simulated seeds", len(seeds))
 
 
 def trace_of(seed):

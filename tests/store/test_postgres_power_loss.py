@@ -186,7 +186,7 @@ def stored_rows(machine: Machine) -> tuple[PostgresStore, dict[Key, Row]]:
     return store, {row.key: row for row_type in (Lease, Task) for row in every(store, row_type)}
 
 
-def test_acknowledged_changes_survive_power_loss_of_postgres_and_no_token_is_reused(machine, record_property):
+def test_acknowledged_changes_survive_power_loss_of_postgres_and_no_token_is_reused(machine, covered):
     rng = random.Random(11)
     last_token, skipped = 0, []
     for _ in range(CRASHES):
@@ -205,7 +205,7 @@ def test_acknowledged_changes_survive_power_loss_of_postgres_and_no_token_is_reu
         finally:
             store.close()
     assert min(skipped) >= 0
-    record_property("power losses of PostgreSQL", CRASHES)
+    covered("power losses of PostgreSQL", CRASHES)
     # PostgreSQL logs 32 values of a sequence ahead: after a crash it skips the rest of them.
     assert not FULL or max(skipped) > 0, "no crash skipped a token: the load drew none before it"
 

@@ -160,11 +160,11 @@ def survives(path: Path, acknowledged: dict[str, int]) -> bool:
     return whole and kept and following > max(acknowledged.values(), default=0)
 
 
-def test_acknowledged_changes_survive_power_loss_at_any_write(power, tmp_path, record_property):
+def test_acknowledged_changes_survive_power_loss_at_any_write(power, tmp_path, covered):
     disk = power()
     assert len(disk.images) >= IMAGES
     assert len(disk.acknowledged) == 3 * STEPS
-    record_property("disk images after a power loss", IMAGES)
+    covered("disk images after a power loss", IMAGES)
     assert losses(disk, tmp_path) == 0
 
 
