@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from holdfast.core.errors import Draining, LeaseLost, LockLimit, Overloaded
 from holdfast.core.event import Event
@@ -17,6 +18,7 @@ from holdfast.engine.verbs.jobs import Claimed
 from holdfast.store.needs import Needs
 from tests.support import (
     ACCOUNT,
+    ALICE,
     CAUSE,
     Futures,
     Keep,
@@ -240,11 +242,12 @@ def test_a_newcomer_does_not_overtake_a_waiter(opened, started, paused):
 def test_a_limit_holds_for_locks_that_two_servers_grant_at_once(opened, started):
     """Both count one below the limit, unless one of them waits for the other."""
     engines = [started(opened("postgres")), started(opened("postgres"))]
-    sink = Futures()
-    sent = [sink.send(engines[number % 2], acquire(f"lock-{number}", limit=5))[1] for number in range(40)]
-    outcomes = results(sent)
-    assert sum(isinstance(outcome, LeaseOutcome) for outcome in outcomes) == 5
-    assert sum(isinstance(outcome, LockLimit) for outcome in outcomes) == 35
+    for turn in range(20):
+        sink, by = Futures(), replace(ALICE, id=f"id-{turn}")
+        sent = [sink.send(engines[n % 2], acquire(f"lock-{turn}-{n}", limit=5, by=by))[1] for n in range(40)]
+        outcomes = results(sent)
+        assert sum(isinstance(outcome, LeaseOutcome) for outcome in outcomes) == 5
+        assert sum(isinstance(outcome, LockLimit) for outcome in outcomes) == 35
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
