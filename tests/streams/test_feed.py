@@ -55,11 +55,13 @@ def small_buffers(monkeypatch):
     monkeypatch.setattr(feed, "FOLLOWERS_AT_ONCE", 2)
 
 
-def make_hub(engine):
-    """A hub as the server creates it."""
+def make_hub(engine, after_read=lambda: None):
+    """A hub as the server creates it; `after_read` is called between each read and its use."""
 
     async def query_store(question):
-        return await asyncio.get_running_loop().run_in_executor(None, engine.read, question)
+        found = await asyncio.get_running_loop().run_in_executor(None, engine.read, question)
+        await asyncio.get_running_loop().run_in_executor(None, after_read)
+        return found
 
     return Hub(engine.change_signal, query_store, "test", engine.registry)
 
@@ -173,6 +175,20 @@ def test_the_cursor_of_a_follower_without_matches_advances(engine, small_buffers
         return received, after
 
     assert run(scenario()) == ([], 30)
+
+
+def test_an_event_that_is_written_while_the_log_is_read_is_sent(engine):
+    """Its notice comes before the feed waits for one."""
+    late = ["late-1", "late-2", "late-3"]
+    write(engine, 5)
+
+    async def scenario():
+        hub = make_hub(engine, lambda: late and write(engine, 1, late.pop(0)))
+        received, _ = await asyncio.wait_for(read(hub, 0, wait_for=lambda at: at >= 8), 10)
+        assert received == [1, 2, 3, 4, 5, 6, 7, 8]
+        hub.close()
+
+    run(scenario())
 
 
 def test_a_heartbeat_never_announces_a_cursor_before_all_followers_have_their_batch(engine, monkeypatch):
