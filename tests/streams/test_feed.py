@@ -194,6 +194,10 @@ def test_an_event_that_is_written_while_the_log_is_read_is_sent(engine):
 def test_a_heartbeat_never_announces_a_cursor_before_all_followers_have_their_batch(engine, monkeypatch):
     """Between two followers of one page the event loop runs other work, which may send a heartbeat."""
     monkeypatch.setattr(feed, "FOLLOWERS_AT_ONCE", 1)
+    monkeypatch.setattr(feed, "PAUSE_SECONDS", 0.3)
+    monkeypatch.setattr(feed, "MAX_PAUSE", 0.6)
+    monkeypatch.setattr(hub, "TICK_SECONDS", 0.01)
+    monkeypatch.setattr(hub, "HEARTBEAT_SECONDS", 0.0)
     write(engine, 5)
 
     async def scenario():
@@ -207,6 +211,13 @@ def test_a_heartbeat_never_announces_a_cursor_before_all_followers_have_their_ba
         await asyncio.sleep(0)
         assert [follower.cursor for follower in followers] == [5, 0]
         assert (lone.last, lone.settled) == (5, 0)
+        hub._feeds[ACCOUNT] = asyncio.get_running_loop().create_future()
+        hub._feeds[ACCOUNT].set_result(lone)
+        beating = asyncio.ensure_future(hub._send_heartbeats())
+        await asyncio.sleep(0.05)
+        assert [follower.cursor for follower in followers] == [5, 0]
+        hub._feeds.clear()
+        await beating
         await distributing
         assert ([follower.cursor for follower in followers], lone.settled) == ([5, 5], 5)
 
