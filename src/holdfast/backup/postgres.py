@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from psycopg import DataError, IntegrityError, sql
@@ -24,6 +25,8 @@ _OTHERS = (
     "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
     " AND application_name = 'holdfast' AND pid <> pg_backend_pid()"
 )
+ENDING_SECONDS = 1.0
+"""PostgreSQL may list a connection for a moment after it was closed."""
 
 
 class PostgresEndpoint:
@@ -142,8 +145,12 @@ class PostgresEndpoint:
 
     def refuse_other_connections(self) -> None:
         """Raise CopyRefused while a server or another program has the database open."""
-        others = self._value(_OTHERS)
-        if others:
+        until = time.monotonic() + ENDING_SECONDS
+        while others := self._value(_OTHERS):
+            if time.monotonic() < until:
+                time.sleep(0.05)
+                self._value("SELECT pg_stat_clear_snapshot()")  # within a transaction the list would stay the same
+                continue
             raise CopyRefused(f"the database is in use ({others} connections of Holdfast): stop its servers first")
 
     def _value(self, query: Any) -> Any:
