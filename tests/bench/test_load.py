@@ -53,7 +53,7 @@ def generator(request, monkeypatch):
     if request.param == "python":
         monkeypatch.setattr(load, "program", lambda: python_load.COMMAND)
     elif shutil.which("cc") is None:
-        pytest.skip("no C compiler")
+        pytest.skip("without cc the load generator in Python is used, which the other case tests")
     else:
         assert load.program() != python_load.COMMAND
 

@@ -49,7 +49,7 @@ def test_the_other_figures_are_those_of_the_page(new_store, tmp_path):
 
 def test_an_older_commit_runs_its_own_sources():
     if not (ROOT / ".git").exists():
-        pytest.skip("not a git repository")
+        pytest.skip("an older commit needs the git history, which an unpacked archive does not have")
     with older_tree("HEAD") as tree:
         printed = tree.run_program("import holdfast, bench; print(holdfast.__file__, bench.__file__)")
         assert printed.count(str(tree.folder)) == 2
@@ -108,7 +108,7 @@ SLOW = {*holdfast.PEERS[1:], tables.PEERS[0], libraries.PEERS[0]}
 @pytest.mark.parametrize("peer", [peer for peer in PEERS if FULL or peer not in SLOW], ids=lambda peer: peer.name)
 def test_every_system_that_is_installed_is_measured(peer, tmp_path):
     if peer.is_missing() or (peer.is_from_pypi and not libraries.is_installed()):
-        pytest.skip("not installed")
+        pytest.skip(f"{peer.name} is measured where it is installed (`make bench-peers ARGS=--install` installs all)")
     with peer.open(tmp_path) as measure:
         outcome = measure(2, SECONDS)
     assert outcome.cycles_rate > 0

@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 import holdfast
+from tests.client.recorder import RecordingTransport
 from tests.client.ways import KEY, awaited, url_of
 from tests.compat.octostore.server import Server
 
@@ -27,6 +28,19 @@ def running(server):
 @pytest.fixture(scope="package")
 def embedded_client(tmp_path_factory):
     with holdfast.open(tmp_path_factory.mktemp("embedded") / "x.db") as client:
+        yield client
+
+
+@pytest.fixture
+def transport():
+    """A store in memory that records the requests of its client."""
+    return RecordingTransport()
+
+
+@pytest.fixture
+def recorded(transport):
+    """The client of that store."""
+    with holdfast.Client(transport=transport) as client:
         yield client
 
 

@@ -8,13 +8,12 @@ from contextlib import AsyncExitStack, ExitStack
 import pytest
 
 from holdfast.client.async_client import AsyncClient
-from holdfast.client.client import Client
 from holdfast.client.errors import CancelRequested, LeaseLost
 from holdfast.client.leases import renewal_schedule
 from holdfast.client.request import Answer
 from holdfast.client.retry import AnswerLost
 from tests.client.proxy import CUT, LOSE, PASS, SLOW, between, every
-from tests.client.recorder import HEARTBEATS, AsyncRecordingTransport, RecordingTransport
+from tests.client.recorder import HEARTBEATS, AsyncRecordingTransport
 from tests.client.test_faults import client_of, last_passed_check, take
 from tests.client.test_forks import in_child
 from tests.store_inspection import assert_store_is_consistent
@@ -24,17 +23,6 @@ pytestmark = pytest.mark.waits(50)
 
 MANY = 40
 JSON = {"content-type": "application/json"}
-
-
-@pytest.fixture
-def transport():
-    return RecordingTransport()
-
-
-@pytest.fixture
-def recorded(transport):
-    with Client(transport=transport) as client:
-        yield client
 
 
 def hold(stack, client, name, number=MANY, ttl=3):

@@ -9,12 +9,10 @@ import pytest
 
 import holdfast
 from holdfast.client.abandonable_claims import AbandonableClaims
-from holdfast.client.client import Client
 from holdfast.client.errors import Limited
 from holdfast.client.outcomes import Outcomes
 from holdfast.client.request import Answer
 from tests.client.proxy import CUT, LOSE, between, deck
-from tests.client.recorder import RecordingTransport
 from tests.client.test_faults import client_of
 from tests.client.ways import working
 from tests.store_inspection import assert_store_is_consistent
@@ -29,17 +27,6 @@ PLACES = 16
 def _without_traces(monkeypatch):
     """Other tests of this process may have set up OpenTelemetry: with it, each outcome is a request of its own."""
     monkeypatch.setattr("holdfast.client.worker.is_recording", lambda: False)
-
-
-@pytest.fixture
-def transport():
-    return RecordingTransport()
-
-
-@pytest.fixture
-def recorded(transport):
-    with Client(transport=transport) as client:
-        yield client
 
 
 def create(client, name, number):

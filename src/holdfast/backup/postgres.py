@@ -147,11 +147,10 @@ class PostgresEndpoint:
         """Raise CopyRefused while a server or another program has the database open."""
         until = time.monotonic() + ENDING_SECONDS
         while others := self._value(_OTHERS):
-            if time.monotonic() < until:
-                time.sleep(0.05)
-                self._value("SELECT pg_stat_clear_snapshot()")  # within a transaction the list would stay the same
-                continue
-            raise CopyRefused(f"the database is in use ({others} connections of Holdfast): stop its servers first")
+            if time.monotonic() >= until:
+                raise CopyRefused(f"the database is in use ({others} connections of Holdfast): stop its servers first")
+            time.sleep(0.05)
+            self._value("SELECT pg_stat_clear_snapshot()")  # within a transaction the list would stay the same
 
     def _value(self, query: Any) -> Any:
         row: Any = self.connection.execute(query).fetchone()
