@@ -7,7 +7,6 @@ store. After the last command the engine saves what changed as one set of Change
 from __future__ import annotations
 
 from collections import Counter
-from functools import partial
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
@@ -55,7 +54,7 @@ class View:
         self._has_counts = bool(rows.held_tasks or rows.lock_counts or rows.election_counts)
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
-        self._ready = ReadyHeap(self.wall, partial(self.find, Task))
+        self._ready = ReadyHeap(self.wall, self._rows)
         self._unique_keys: dict[tuple[str, str], str] = {}
         self._rows_of_session: dict[tuple[str, str], set[Key]] = {}
         for row in self._rows.values():

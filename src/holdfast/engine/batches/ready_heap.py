@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from holdfast.core.row import Instant
+from holdfast.core.row import Instant, Key, Row
 from holdfast.core.task import Task, is_claimable, queue_order
 
 Entry = tuple[int, Instant, str]
@@ -14,9 +14,9 @@ Entry = tuple[int, Instant, str]
 class ReadyHeap:
     """One heap for each account and type. The entry of a task that has changed is dropped when it reaches the top."""
 
-    def __init__(self, now: Instant, find: Callable[[str, str], Task | None]) -> None:
+    def __init__(self, now: Instant, rows: Mapping[Key, Row]) -> None:
         self._now = now
-        self._find = find
+        self._rows = rows
         self._heaps: dict[str, dict[str, list[Entry]]] = {}
 
     def add(self, task: Task) -> None:
@@ -30,8 +30,8 @@ class ReadyHeap:
         heaps = self._heaps.get(account, {})
         while found := [heaps[name] for name in types or heaps if heaps.get(name)]:
             heap = found[0] if len(found) == 1 else min(found)
-            task = self._find(account, heap[0][-1])
-            if task is not None and is_claimable(task, self._now) and queue_order(task) == heap[0]:
+            task = self._rows.get((Task.table, account, heap[0][-1]))
+            if isinstance(task, Task) and is_claimable(task, self._now) and queue_order(task) == heap[0]:
                 return task
             heapq.heappop(heap)
         return None

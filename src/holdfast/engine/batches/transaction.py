@@ -128,6 +128,7 @@ def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:
         outcome = ticket.run(view)
     except (Refused, DamagedRow) as refusal:
         view.undo()
+        refusal.__traceback__ = refusal.__context__ = None  # they would keep the whole batch in memory
         return refusal, False
     except Exception as error:
         log.exception("%s could not be decided", type(ticket.command).__name__)

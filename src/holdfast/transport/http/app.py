@@ -195,7 +195,7 @@ class App:
 
     def _send_whole(self, request: Request, response: Response) -> bool:
         """Send the usual answer in one step: a JSON document without headers of its own. False for any other."""
-        send_whole = request.scope.get(SEND_WHOLE)
+        send_whole = request.scope.pop(SEND_WHOLE, None)  # it refers to the scope: nothing else would free the request
         if send_whole is None or response.headers or response.content_type != _JSON:
             return False
         if not 0 < len(response.body) <= COUNTED_BYTES or request.scope["method"] not in {"GET", "POST"}:

@@ -121,11 +121,12 @@ class LimitedProtocol(HttpToolsProtocol):
         self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop the timeouts."""
+        """Stop the timeouts, and let go of the last request: it refers to this connection, so both are freed now."""
         self.open_connections.remove(self)
         self._stop_timer()
         self._watch.stop()
         super().connection_lost(exc)
+        self.cycle = None  # type: ignore[assignment]
 
     def pause_writing(self) -> None:
         """Watch whether the peer reads what is waiting to be sent."""

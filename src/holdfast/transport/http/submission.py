@@ -46,7 +46,10 @@ class Submission:
         future: asyncio.Future[Any] = self._sink.loop.create_future()
         began = time.time_ns()
         self._engine.submit(command, self._sink, future, run_soon=self._sink.loop.call_soon)
-        outcome: T = await future
+        try:
+            outcome: T = await future
+        finally:
+            del future  # it has the error, and the error this frame: together they would wait for the garbage collector
         if self._traces is not None:
             trace_task_command(self._traces, command, outcome, began)
         return outcome

@@ -111,13 +111,17 @@ class Authenticator:
         cached = self._cached.get(token)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
-        pending = self._pending.get(token)
-        if pending is None:  # requests with the same key share one look-up
-            pending = self._pending[token] = asyncio.ensure_future(self._find_key(token))
-            pending.add_done_callback(lambda done: self._end_look_up(token, done))
-        principal = await asyncio.shield(pending)
+        principal = await asyncio.shield(self._look_up(token))
         self._used[principal.account, principal.id] = time.time_ns() // 1000
         return principal
+
+    def _look_up(self, token: bytes) -> asyncio.Future[Principal]:
+        """The look-up of a key; requests with the same key share one."""
+        pending = self._pending.get(token)
+        if pending is None:
+            pending = self._pending[token] = asyncio.ensure_future(self._find_key(token))
+            pending.add_done_callback(lambda done: self._end_look_up(token, done))
+        return pending
 
     def _end_look_up(self, token: bytes, done: asyncio.Task[Principal]) -> None:
         if self._pending.get(token) is done:
