@@ -1,9 +1,9 @@
 """A program with workers on an engine of its own, which a test can kill or suspend.
 
-Its options are the store's `url`, its `name` and `seed`, how many `calls` to make, the `file` for the record, the `ttl`
-in microseconds, whether it is `serving`, whether the store's clock is `steady`, and in `run` more arguments of
-EngineRun. Each line of the record is a call, written before it is made, or an answer. A call without an answer has an
-unknown outcome.
+Its options are the store's `url`, its `name` and `seed`, how many `calls` to make at least, the file whose existence
+says that it is `enough`, the `file` for the record, the `ttl` in microseconds, whether it is `serving`, whether the
+store's clock is `steady`, and in `run` more arguments of EngineRun. Each line of the record is a call, written before
+it is made, or an answer. A call without an answer has an unknown outcome.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def read_history(url: str, paths: list[Path]) -> History:
 
 
 def run(options: dict[str, Any]) -> None:
-    """Make the calls, then end."""
+    """Make the calls, and more until the test has caused all its faults; then end."""
     logging.disable(logging.CRITICAL)
     store = open_store(options["url"])
     engine = Engine(store, serving=options["serving"])
@@ -100,7 +100,7 @@ def run(options: dict[str, Any]) -> None:
     except StoreUnavailable:  # the connection was cut: a server ends then, too
         return
     EngineRun([engine], store_time, rng, options["name"], options["ttl"], record=record, **options["run"]).run(
-        options["calls"]
+        options["calls"], enough=Path(options["enough"]).exists
     )
     engine.stop()
     store.close()

@@ -37,7 +37,9 @@ class Programs:
         self.url = url
         self.faults: Counter[str] = Counter()
         self._folder = folder
-        self._options = {"url": url, "calls": calls, "ttl": ttl, "steady": steady, "serving": True, "run": RUN}
+        self._enough = folder / "enough"
+        common = {"url": url, "calls": calls, "enough": str(self._enough), "ttl": ttl, "steady": steady}
+        self._options = {**common, "serving": True, "run": RUN}
         self._seed = seed
         self._files: list[Path] = []
         self._running: list[Any] = []
@@ -61,7 +63,7 @@ class Programs:
     def suspend_one(self, rng: random.Random, seconds: float) -> None:
         """Suspend a program for so long."""
         paused = rng.choice(self._running)
-        with suppress(ProcessLookupError):  # it has made its calls
+        with suppress(ProcessLookupError):  # its connection was cut at its start
             os.kill(paused.pid, signal.SIGSTOP)
             time.sleep(seconds)
             os.kill(paused.pid, signal.SIGCONT)
@@ -72,7 +74,8 @@ class Programs:
         return all(path.exists() and path.stat().st_size > 0 for path in self._files)
 
     def finish(self) -> History:
-        """Wait until all have made their calls; the history of all of them."""
+        """Let the programs end when all have made their calls; the history of all of them."""
+        self._enough.touch()
         for each in self._running:
             each.join(END_SECONDS)
             assert each.exitcode == 0, "a program failed: see its output"

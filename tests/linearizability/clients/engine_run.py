@@ -63,12 +63,12 @@ class EngineRun:
         self._deadlines: list[int] = []
         """Of the newest answers."""
 
-    def run(self, calls: int) -> None:
-        """Make this many calls, then wait for all answers."""
+    def run(self, calls: int, enough: Callable[[], bool] = lambda: True) -> None:
+        """Make this many calls and more until it is enough, then wait for all answers."""
         idle = [worker for group in self._groups for worker in group]
         waiting = 0
         while waiting or idle or self._paused:
-            if len(self.calls) >= calls:
+            if len(self.calls) >= calls and enough():
                 idle, self._paused = [], []
             waiting += self._ask(idle)
             answered = self._replied.wait(
