@@ -22,7 +22,7 @@ pytestmark = pytest.mark.waits(10)
 
 HOLDER_KEY, FLOOD_KEY = TOKENS["alice-1"], TOKENS["bob-1"]
 TTLS = (5, 15) if FULL else (5,)
-HOLDERS = sized(5, 50)
+HOLDERS = sized(25, 50)
 """For each TTL."""
 SECONDS = sized(2, 60)
 """How long each flood takes; in the small form every holder renews once."""
