@@ -87,6 +87,10 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """The command to run instead while other callers wait for the same row: it must not overtake them."""
         return self
 
+    def give_back(self, outcome: T) -> Command[Any] | None:  # noqa: ARG002 - claims read the outcome
+        """The command that gives back what was granted if the answer cannot be delivered; None if nothing was."""
+        return None
+
     def once_keys(self) -> tuple[tuple[str, str], ...]:
         """(account, Idempotency-Key) of every stored answer it must load."""
         return () if self.once is None else ((self.account, self.once.key),)
@@ -145,6 +149,8 @@ class Held(LeaseOutcome, frozen=True):
     """Another holder has it. A caller that is willing to wait joins the queue."""
 
     waits = True
+    waiting: int = 0
+    """How many callers wait for it in this server."""
     waiting_id: str | None = None
     """Keeps the place of a caller that waited for as long as it wanted to, if it asks again soon."""
 

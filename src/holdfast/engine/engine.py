@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
 
@@ -19,7 +20,7 @@ from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Held, Outcome, Replayed
 from holdfast.engine.lane import Lane
-from holdfast.engine.lanes import Lanes, RunSoon
+from holdfast.engine.lanes import LaneQueue, Lanes, RunSoon
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
@@ -39,7 +40,8 @@ class Engine:
     """The lanes of a store, the waiting callers, and the sweep that ends expired rows.
 
     `serving` is for servers: it keeps the store's heartbeat and gives grace after an outage. An engine embedded in a
-    program keeps no heartbeat; it gives grace once if it finds that the servers of its store have died.
+    program keeps no heartbeat; it gives grace once if it finds that the servers of its store have died. `lanes` are
+    given if commands run in another process.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Engine:
         alerts: Alerts | None = None,
         registry: Registry | None = None,
         timer: Timer | None = None,
+        lanes: LaneQueue | None = None,
     ) -> None:
         self.store = store
         self.registry = registry or Registry()
@@ -62,20 +65,7 @@ class Engine:
         self._sink = FutureSink()
         self._outages = Outages(serving=serving)
         self._backlog = Backlog(max_batch, max_queued)
-        lanes = [
-            Lane(
-                number,
-                store,
-                self._backlog,
-                self._outages,
-                on_commit=self._on_commit,
-                on_return=self._grace_commands,
-                on_recovered=self._settle_outage,
-                registry=self.registry,
-            )
-            for number in range(store.lanes)
-        ]
-        self.lanes = Lanes(self._backlog, lanes, is_local=store.is_local)
+        self.lanes = lanes or self._make_lanes()
         self.alerts = alerts or Alerts()
         self.sweep = Sweep(
             store,
@@ -93,6 +83,22 @@ class Engine:
         self.name_waiters = NameWaiters(self._resubmit, deliver, partial(self._set_waiting, "names"), self._timer)
         self.task_waiters = TaskWaiters(self._resubmit, deliver, partial(self._set_waiting, "tasks"), self._timer)
         self.change_signal = ChangeSignal(partial(self._set_waiting, "changes"))
+
+    def _make_lanes(self) -> Lanes:
+        lanes = [
+            Lane(
+                number,
+                self.store,
+                self._backlog,
+                self._outages,
+                on_commit=self._on_commit,
+                on_return=lambda: [*self.sweep.grace_commands()],
+                on_recovered=self._settle_outage,
+                registry=self.registry,
+            )
+            for number in range(self.store.lanes)
+        ]
+        return Lanes(self._backlog, lanes, is_local=self.store.is_local)
 
     def start(self) -> None:
         """Start the lanes and the sweep; after an outage, holders that could not renew get grace first."""
@@ -152,6 +158,13 @@ class Engine:
         result: T | Replayed = future.result()
         return result
 
+    def give_back(self, command: Command[T], outcome: T) -> None:
+        """Give back what a command was granted for a caller that has gone."""
+        back = command.give_back(outcome)
+        if back is not None:
+            with suppress(HoldfastError):  # an engine that stops leaves it to the expiry of the lease
+                self.submit(back, self._sink, Future())
+
     def check_writable(self) -> None:
         """Raise if the last write failed and another one fails as well."""
         if not self._outages.writable:
@@ -209,7 +222,7 @@ class Engine:
                 else:
                     self._wait_for_task(ticket, outcome)
             elif ticket.wait_key is None:
-                replies.append((ticket, outcome))
+                replies.append((ticket, self.name_waiters.with_length(outcome) if type(outcome) is Held else outcome))
             elif isinstance(outcome, Held):
                 self._wait_for_name(ticket, outcome, committed)
             else:
@@ -269,10 +282,6 @@ class Engine:
         with self._waiting_lock:
             (self._waiting_kinds.add if waiting else self._waiting_kinds.discard)(kind)
             self._watcher.set_waiting(waiting=bool(self._waiting_kinds))
-
-    def _grace_commands(self) -> list[Command[Any]]:
-        """The commands that a lane must run first when the store is back after an outage."""
-        return [*self.sweep.grace_commands()]
 
     def _settle_outage(self) -> None:
         self.sweep.settle_outage()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.lane import Lane
@@ -21,6 +21,31 @@ SMALL_WEIGHT = 20
 """Commands that touch more rows than this run on a lane's thread, while the caller's thread serves others."""
 STUCK_SECONDS = 10.0
 """A lane that has worked on one batch for longer than this is reported as stuck."""
+
+
+class LaneQueue(Protocol):
+    """What runs the commands of an engine: lanes of this process, or of another one."""
+
+    def start(self) -> None:
+        """Start to run commands."""
+
+    def stop(self) -> None:
+        """Finish what is queued, then stop."""
+
+    def put(self, ticket: Ticket, run_soon: RunSoon | None = None) -> None:
+        """Queue a ticket and have it run. With `run_soon` that may be on the caller's thread."""
+
+    def trace(self, traces: Traces | None) -> None:
+        """Record a trace of every batch in `traces`; None turns tracing off."""
+
+    def seconds_on_callers(self) -> float:
+        """How long batches have run on the threads of callers so far."""
+
+    def heartbeat(self) -> LoopHeartbeat:
+        """How long the longest running batch has taken, and whether it is stuck."""
+
+    def sample(self, registry: Registry) -> None:
+        """Set the gauges."""
 
 
 class Lanes:

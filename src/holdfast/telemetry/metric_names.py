@@ -50,7 +50,7 @@ REFUSED = _counter(
 )
 KEY_CHANGES = _counter(
     "key_changes",
-    "Keys rotated or revoked: if it grows, every worker looks its cached keys up again.",
+    "Changes of keys and accounts: if it grows, every worker looks up again what it has cached.",
     exported=False,
 )
 CONNECTIONS = _gauge("holdfast_connections", "Open connections.")

@@ -98,13 +98,29 @@ def test_a_key_stays_cached_while_no_key_changes():
     asyncio.run(run())
 
 
+def test_a_changed_account_is_read_again_by_every_worker():
+    async def run():
+        slow, registry = SlowStore(), Registry()
+        slow.is_slow = False
+        caches = [AccountCache(slow, registry) for _ in range(2)]
+        assert [(await each.get("acct_1")).require_lease_id for each in caches] == [False, False]
+        put(slow.store, Account("acct_1", "acct_1", require_lease_id=True), kind="created")
+        assert (await caches[1].get("acct_1")).require_lease_id is False
+        caches[0].note_change()
+        assert [(await each.get("acct_1")).require_lease_id for each in caches] == [True, True]
+        slow.reads.close()
+
+    asyncio.run(run())
+
+
 def test_a_read_that_began_before_an_account_changed_does_not_replace_the_newer_one():
     async def run():
         slow = SlowStore()
-        accounts = AccountCache(slow)
+        accounts = AccountCache(slow, Registry())
         early = asyncio.ensure_future(accounts.get("acct_1"))
         await slow.has_read.wait()
-        accounts.put(Account("acct_1", "acct_1", require_lease_id=True))
+        put(slow.store, Account("acct_1", "acct_1", require_lease_id=True), kind="created")
+        accounts.note_change()
         slow.may_return.set()
         await early
         assert (await accounts.get("acct_1")).require_lease_id is True

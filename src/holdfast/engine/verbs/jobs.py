@@ -78,6 +78,14 @@ class ClaimJob(JobCommand, frozen=True):
         """A claim that is not granted, even if the job is free: others wait for it."""
         return replace(self, yields=True)
 
+    def give_back(self, outcome: LeaseOutcome) -> ReleaseJob | None:
+        """Release the job, unless the caller can repeat its claim with its Idempotency-Key."""
+        if not isinstance(outcome, Claimed) or self.once is not None:
+            return None
+        return ReleaseJob(
+            account=self.account, cause=self.cause, name=self.name, lease_id=outcome.lease_id, undelivered=True
+        )
+
     def size(self) -> int:
         """The size of its metadata."""
         return len(self.metadata or "")

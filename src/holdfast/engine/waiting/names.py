@@ -123,7 +123,12 @@ class NameWaiters(Waiters):
         """The answer, with an id that keeps the caller's place."""
         if not isinstance(outcome, Held):
             return outcome
-        return replace(outcome, waiting_id=self._places.keep(_key(ticket), ticket.arrival))
+        return self.with_length(replace(outcome, waiting_id=self._places.keep(_key(ticket), ticket.arrival)))
+
+    def with_length(self, outcome: Held) -> Held:
+        """The outcome with the number of callers that wait for the name."""
+        queue = self._queues.get(outcome.lease.key)
+        return outcome if queue is None else replace(outcome, waiting=len(queue.tickets))
 
     def _dequeue(self, ticket: Ticket) -> list[Ticket]:
         key = _key(ticket)

@@ -106,11 +106,9 @@ class HandlerContext:
         """Run a command; if one with the same Idempotency-Key is running, wait for that one instead."""
         return self._submission.run_idempotent(command)
 
-    def run_waiting(
-        self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]
-    ) -> Awaitable[T]:
-        """Run a command that may wait in a queue; if its caller disconnects, `undo` gives back what it was granted."""
-        return self._submission.run_waiting(command, wait_seconds, request, undo)
+    def run_waiting(self, command: Command[T], wait_seconds: float, request: Request) -> Awaitable[T]:
+        """Run a command that may wait in a queue; if its caller disconnects, what it was granted is given back."""
+        return self._submission.run_waiting(command, wait_seconds, request)
 
     def read(self, query: Callable[[Reader], T]) -> Awaitable[T]:
         """Read the committed state in a thread; refused if too many reads are under way."""
@@ -176,7 +174,7 @@ class HandlerContext:
 
     async def erase(self, account: str) -> None:
         """Remove everything of a closed account from the store, in slices; the cleanup finishes what is interrupted."""
-        self.access.accounts.forget(account)
+        self.access.accounts.note_change()
         while await self._reads.in_thread(self.engine.store.erase, account):
             pass  # others may write between two slices
 

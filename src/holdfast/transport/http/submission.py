@@ -6,10 +6,9 @@ import asyncio
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Any, TypeVar
 
-from holdfast.core.errors import HoldfastError, InFlight
+from holdfast.core.errors import InFlight
 from holdfast.engine.command import Command
 from holdfast.engine.engine import Engine
 from holdfast.engine.ticket import CallerKey, Ticket
@@ -77,12 +76,10 @@ class Submission:
         finally:
             del self._in_flight[key]
 
-    async def run_waiting(
-        self, command: Command[T], wait_seconds: float, request: Request, undo: Callable[[T], Command[Any] | None]
-    ) -> T:
+    async def run_waiting(self, command: Command[T], wait_seconds: float, request: Request) -> T:
         """Run a command that may wait in a queue. A caller that disconnects leaves the queue.
 
-        If a caller disconnects after the grant, the command that `undo` returns gives it back at once.
+        If a caller disconnects after the grant, it is given back at once.
         """
         request.begin_wait()
         assert self._sink is not None
@@ -111,7 +108,7 @@ class Submission:
             is_gone = disconnect.done() or not future.done()
             if is_gone:
                 self._engine.leave(ticket)
-                future.add_done_callback(lambda done: self._undo(done, undo))
+                future.add_done_callback(lambda done: self._give_back(command, done))
             disconnect.cancel()
         if is_gone:
             raise client_disconnected()
@@ -120,14 +117,9 @@ class Submission:
             trace_task_command(self._traces, command, outcome, began)
         return outcome
 
-    def _undo(self, done: asyncio.Future[Any], undo: Callable[[Any], Command[Any] | None]) -> None:
-        if done.cancelled() or done.exception() is not None:
-            return
-        command = undo(done.result())
-        if command is not None:
-            assert self._sink is not None
-            with suppress(HoldfastError):  # a server that stops leaves it to the expiry of the lease
-                self._engine.submit(command, self._sink, self._sink.loop.create_future())
+    def _give_back(self, command: Command[T], done: asyncio.Future[Any]) -> None:
+        if not done.cancelled() and done.exception() is None:
+            self._engine.give_back(command, done.result())
 
 
 def _waiting_key(command: Command[Any]) -> tuple[str, str, str]:

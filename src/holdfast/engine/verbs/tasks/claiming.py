@@ -18,7 +18,9 @@ from holdfast.core.session import Session
 from holdfast.core.task import Claim, Task
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.engine.expiry import expire_task_if_due
+from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.base import TaskOutcome, metered_accounts
+from holdfast.engine.verbs.tasks.holding import UndeliverTask
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -100,6 +102,16 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         """Whether the session allows only one task in flight."""
         session = view.find(Session, self.account, self.session_id or "")
         return session is not None and session.lane
+
+    def give_back(self, outcome: Outcome) -> Batch | None:
+        """Return the tasks to their queues, unless the caller can repeat its claim with its Idempotency-Key."""
+        if not isinstance(outcome, Claimed) or self.once is not None:
+            return None
+        items = tuple(
+            UndeliverTask(account=self.account, cause=self.cause, task_id=claimed.task.id, lease_id=claimed.lease_id)
+            for claimed in outcome.taken
+        )
+        return Batch(account=self.account, cause=self.cause, items=items)
 
     def take(self, view: View, task: Task) -> GrantedTask:
         """Claim one task."""

@@ -19,6 +19,8 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.operations import bounds
 from holdfast.operations.table import DISCOVERY, HOLDFAST_API, OCTOSTORE, ORCHESTRION, REGISTRATION, Operation
 from holdfast.settings import Settings
+from holdfast.telemetry.metric_names import KEY_CHANGES
+from holdfast.telemetry.registry import Registry
 from holdfast.transport.http.access.auth import CACHE_SECONDS, Authenticator, check_scope
 from holdfast.transport.http.access.network import Network, has_credential
 from holdfast.transport.http.access.rate_limits import RateLimiter
@@ -54,7 +56,7 @@ class Admission:
         self._network = network
         self._reads = reads
         self._auth = Authenticator(self._find_principal, settings.admin_key, reads.engine.registry)
-        self.accounts = AccountCache(reads)
+        self.accounts = AccountCache(reads, reads.engine.registry)
         self.rate_limiter = RateLimiter(self._borrow)
         self._unlimited = accounts.allowance(Account(DEFAULT_ACCOUNT, DEFAULT_ACCOUNT), settings.plans, settings.plan)
         self._guessing = 0
@@ -230,35 +232,33 @@ def _check_prefix(request: Request, operation: Operation) -> None:
 
 
 class AccountCache:
-    """Cache of accounts; an entry is used for at most five seconds."""
+    """Cache of accounts; an entry is used for at most five seconds, and not after a change by any worker process."""
 
-    def __init__(self, reads: StoreReads) -> None:
+    def __init__(self, reads: StoreReads, registry: Registry) -> None:
         self._reads = reads
+        self._registry = registry
         self._cached: dict[str, tuple[Account, float]] = {}
-        self._changes = 0
-        """How often an account was put or forgotten: a read that began before may have read it as it was."""
+        self._changes = 0.0
+        """How many changes this cache has seen: a read that began before one may have read the account as it was."""
 
     async def get(self, account_id: str) -> Account:
         """The account, or the defaults if it has no row."""
+        changes = self._registry.total(KEY_CHANGES)
+        if changes != self._changes:
+            self._changes = changes
+            self._cached.clear()
         cached = self._cached.get(account_id)
         if cached is not None and cached[1] > time.monotonic():
             return cached[0]
-        changes = self._changes
         found = await self._reads.read_known(lambda reader: reader.row(Account, account_id, account_id))
         account = found or Account(account_id, account_id)
-        if changes == self._changes:
+        if changes == self._registry.total(KEY_CHANGES):
             self._remember(account)
         return account
 
-    def put(self, account: Account) -> None:
-        """Replace the cached account after it was written."""
-        self._changes += 1
-        self._remember(account)
-
-    def forget(self, account_id: str) -> None:
-        """Read the account again at its next use."""
-        self._changes += 1
-        self._cached.pop(account_id, None)
+    def note_change(self) -> None:
+        """Read accounts again at their next use, in every worker process of this server."""
+        self._registry.add(KEY_CHANGES)
 
     def _remember(self, account: Account) -> None:
         if len(self._cached) >= MAX_CACHED_ACCOUNTS:

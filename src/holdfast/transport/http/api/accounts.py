@@ -72,7 +72,7 @@ async def settle_account(ctx: HandlerContext, request: Request) -> Response:
     account = await ctx.run(
         ChangeAccountSettings(account=request.by.account, cause=request.cause(), require_lease_id=body.require_lease_id)
     )
-    ctx.access.accounts.put(account)
+    ctx.access.accounts.note_change()
     return json_response(200, with_warnings(await _account_document(ctx, request, account), warnings))
 
 

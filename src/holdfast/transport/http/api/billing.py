@@ -186,7 +186,7 @@ async def _complete(ctx: HandlerContext, request: Request, purchase: Purchase, c
         # The payment was taken but does not match the price: an operator must refund it.
         log.error("purchase %s: the amount of capture %s is not the price", purchase.id, capture.id)  # noqa: TRY400 - expected
         raise
-    ctx.access.accounts.forget(purchase.account)
+    ctx.access.accounts.note_change()
 
 
 def _unavailable(purchase_id: str, error: PaymentError) -> PaymentUnavailable:

@@ -14,12 +14,11 @@ from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.jobs import Claimed
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.advice.contract import Advice, prepared, seconds_left, seconds_to_wait
-from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import encode, raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
 
-def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tuple[int, bytes]:
+def render_claim(warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     """Status and body of the answer to a claim."""
     lease, now = outcome.lease, outcome.now
     if isinstance(outcome, Claimed):
@@ -32,7 +31,7 @@ def render_claim(ctx: HandlerContext, warnings: list[str], outcome: Any) -> tupl
     wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = ownership("held", lease, now)
     document["retry_after_seconds"] = wait
-    document["waiting"] = ctx.engine.name_waiters.length(lease.key)
+    document["waiting"] = outcome.waiting
     if outcome.waiting_id is not None:
         document["waiting_id"] = outcome.waiting_id
     return 200, encode(with_advice(document, warnings, prepared(job_advice.held, lease.id, wait)))

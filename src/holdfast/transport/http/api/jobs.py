@@ -17,7 +17,6 @@ from holdfast.core.names import is_storable, job_id_problem
 from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.command import Command
 from holdfast.engine.verbs.jobs import Claimed, ClaimJob, ForceRelease, HeartbeatJob, ReleaseJob
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
@@ -94,7 +93,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
     checks.raise_errors()
-    render = functools.partial(render_claim, ctx, warnings)
+    render = functools.partial(render_claim, warnings)
     command = ClaimJob(
         **_common(request, raw, render),
         by=request.by,
@@ -108,8 +107,7 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
         waiting_id=body.waiting_id,
     )
     if body.wait_seconds:
-        undo = functools.partial(_release_undelivered, command)
-        outcome = await ctx.run_waiting(command, body.wait_seconds, request, undo)
+        outcome = await ctx.run_waiting(command, body.wait_seconds, request)
     else:
         outcome = await ctx.run(command)
     status, answer = render(outcome)
@@ -264,12 +262,3 @@ def _parse_cursor(cursor: str) -> str:
     if not is_storable(after):
         raise invalid_cursor()
     return after
-
-
-def _release_undelivered(command: ClaimJob, outcome: Any) -> Command[Any] | None:
-    """Release the job of a caller that disconnected, unless it can repeat its claim with its Idempotency-Key."""
-    if not isinstance(outcome, Claimed) or command.once is not None:
-        return None
-    return ReleaseJob(
-        account=command.account, cause=command.cause, name=command.name, lease_id=outcome.lease_id, undelivered=True
-    )

@@ -13,11 +13,9 @@ from holdfast.core.plan import READ
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task, retry
 from holdfast.core.task.retry import Backoff
-from holdfast.engine.command import Command, Replayed
-from holdfast.engine.verbs.batch import Batch
+from holdfast.engine.command import Replayed
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, ClaimTask, ClaimTasks, Empty, ReviewClaim
 from holdfast.engine.verbs.tasks.creating import Created, CreateTask
-from holdfast.engine.verbs.tasks.holding import UndeliverTask
 from holdfast.operations import bounds
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.checks import Checks
@@ -180,8 +178,7 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
         limit=body.limit or 1,
     )
     if body.wait_seconds:
-        undo = functools.partial(_return_undelivered, command)
-        outcome: Any = await ctx.run_waiting(command, body.wait_seconds, request, undo)
+        outcome: Any = await ctx.run_waiting(command, body.wait_seconds, request)
     else:
         outcome = await ctx.run_idempotent(command)
     if isinstance(outcome, Empty):
@@ -266,17 +263,3 @@ def _render_claimed(warnings: list[str], limit: int | None, outcome: Any) -> tup
         if limit is not None:
             document |= {"tasks": [], "count": 0}
     return 200, encode(with_warnings(document, warnings))
-
-
-def _return_undelivered(command: ClaimTasks, outcome: Any) -> Command[Any] | None:
-    """The command that returns claimed tasks to their queue if the response was not delivered.
-
-    None if the request had an idempotency key: the caller can repeat it.
-    """
-    if not isinstance(outcome, Claimed) or command.once is not None:
-        return None
-    items = tuple(
-        UndeliverTask(account=command.account, cause=command.cause, task_id=claimed.task.id, lease_id=claimed.lease_id)
-        for claimed in outcome.taken
-    )
-    return Batch(account=command.account, cause=command.cause, items=items)
