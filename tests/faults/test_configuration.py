@@ -6,7 +6,7 @@ import apsw
 import psycopg
 import pytest
 
-from holdfast.settings import BadSettings, Settings, load
+from holdfast.settings import BadSettings, Settings, load, loading
 from holdfast.settings.fields import BY_NAME, FIELDS
 from holdfast.transport.cli.table import VERBS
 from tests.compat.octostore.server import free_port
@@ -26,7 +26,7 @@ WRONG = [
     ({}, {"PORT": "-1"}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '-1'"),
     ({"store": "my"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'my'"),
     ({"store": "sqlite:///"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'sqlite:///'"),
-    ({"workers": "2"}, {}, "--workers: more than one worker needs a PostgreSQL store (--store postgresql://…)"),
+    ({"workers": "2", "store": "memory:"}, {}, "--workers: a store in memory belongs to one process"),
     ({"workers": "0"}, {}, "--workers: expected a whole number from 1 to 64, got '0'"),
     ({}, {"STATIC_TOKENS": "bob:short"}, f"HOLDFAST_STATIC_TOKENS: the token of 'bob' {TOO_WEAK}"),
     ({}, {"STATIC_TOKENS": f"bob:{GOOD} {GOOD}"}, f"HOLDFAST_STATIC_TOKENS: the token of 'bob' {TOO_WEAK}"),
@@ -105,6 +105,20 @@ def test_problems_never_repeat_a_secret():
 )
 def test_the_sqlite_name_of_a_store_in_memory_is_no_file(flags, variables):
     assert load(flags, variables)[0].store == "memory:"
+
+
+@pytest.mark.parametrize(
+    ("store", "cores", "workers"),
+    [
+        ("sqlite:///x.db", 1, 1), ("sqlite:///x.db", 3, 1), ("sqlite:///x.db", 4, 3), ("sqlite:///x.db", 64, 3),
+        ("memory:", 64, 1), ("postgresql://host/x", 64, 1),
+    ],
+)  # fmt: skip
+def test_a_server_on_sqlite_has_fronts_if_there_are_cores_for_them(store, cores, workers, monkeypatch):
+    monkeypatch.setattr(loading, "cores", lambda: cores)
+    settings = load({"store": store}, {})[0]
+    assert (settings.workers, settings.has_fronts) == (workers, workers > 1)
+    assert load({"store": store, "workers": "1"}, {})[0].workers == 1
 
 
 def test_settings_do_not_show_their_secrets():

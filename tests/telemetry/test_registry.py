@@ -11,8 +11,8 @@ import pytest
 from holdfast.telemetry import metric_names, shared_memory
 from holdfast.telemetry.registry import Minute, Registry
 from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegistry, open_registry
-from holdfast.transport.http.server import record_minute
 from holdfast.transport.http.system.stats import Stats
+from holdfast.transport.http.workers import record_minute
 
 
 @pytest.fixture

@@ -122,7 +122,16 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _value(
             "database_url", TEXT, "A path of an SQLite file, or an address; OctoStore's name for it.", alias_of="store"
         ),
-        _number("workers", 1, (1, 64), "Processes that answer requests; more than one needs PostgreSQL.", flag=True),
+        Field(
+            name="workers",
+            kind=NUMBER,
+            description="Processes that answer requests; on SQLite one of them runs the engine for all.",
+            default=1,
+            default_text="1; on SQLite 3 with 4 processor cores or more",
+            least=1,
+            most=64,
+            has_flag=True,
+        ),
         _number("lanes", 2, (1, 64), "Connections of one process that write, on PostgreSQL."),
         _boolean("postgres_pooled", "The PostgreSQL address is a pooler in transaction mode.", default=False),
         _boolean(

@@ -23,6 +23,9 @@ from holdfast.settings.model import Settings, default_store, store_address
 from holdfast.settings.reader import Reader
 from holdfast.tls import tls_problems
 
+CORES_FOR_FRONTS, FRONTED_WORKERS = 4, 3
+"""With this many processor cores a server on SQLite has an engine process and two fronts."""
+
 
 class BadSettings(Exception):
     """What is wrong with the configuration, one line for each problem."""
@@ -44,9 +47,9 @@ def load(flags: Mapping[str, str | None], environ: Mapping[str, str] | None = No
 def _read_all(reader: Reader) -> Settings:
     host, port = _read_address(reader)
     store = _read_store(reader)
-    workers = reader.number("workers")
-    if workers > 1 and not store.startswith("postgres"):
-        reader.problems.append("--workers: more than one worker needs a PostgreSQL store (--store postgresql://…)")
+    workers = reader.number("workers", default_workers(store, cores()))
+    if workers > 1 and store == "memory:":
+        reader.problems.append("--workers: a store in memory belongs to one process")
     admin_key, root_key = read_secret(reader, "admin_key"), read_secret(reader, "root_key")
     for name in sorted(NOT_SUPPORTED):
         if reader.text(name.lower()):
@@ -87,6 +90,16 @@ _READ_KIND: dict[str, Callable[[Reader, str], Any]] = {
     CHOICE: Reader.choice,
 }
 """Fields of these kinds need no other check than their kind's."""
+
+
+def default_workers(store: str, available: int) -> int:
+    """How many processes answer requests: PostgreSQL's are whole servers, and fronts need cores of their own."""
+    return FRONTED_WORKERS if store.startswith("sqlite:") and available >= CORES_FOR_FRONTS else 1
+
+
+def cores() -> int:
+    """How many processor cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read_address(reader: Reader) -> tuple[str, int]:

@@ -81,6 +81,11 @@ class Settings(msgspec.Struct, frozen=True):
         return f"{'http' if self.tls_cert is None else 'https'}://{host}:{self.port}"
 
     @property
+    def has_fronts(self) -> bool:
+        """Whether front processes answer requests for one engine process: PostgreSQL's workers are whole servers."""
+        return self.workers > 1 and self.store.startswith("sqlite:")
+
+    @property
     def home(self) -> str:
         """The address that clients use, for documents and links."""
         return self.public_url or self.url

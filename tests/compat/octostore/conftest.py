@@ -7,6 +7,7 @@ import pytest
 
 from tests.compat.octostore.lifetimes import Lifetimes
 from tests.compat.octostore.server import PAIRS, Server
+from tests.fronted_server import shared_server
 
 STORES = ("sqlite", "postgres")
 PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000"}
@@ -73,7 +74,7 @@ def new_postgres_url(new_postgres_database):
 
 @pytest.fixture(scope="package")
 def sqlite_server(new_sqlite_url):
-    yield from running(Server(new_sqlite_url(), **PLENTY))
+    yield from running(shared_server(new_sqlite_url(), **PLENTY))
 
 
 @pytest.fixture(scope="package")

@@ -5,6 +5,7 @@ import pytest
 from tests.compat.octostore.server import Server
 from tests.compat.orchestrion.account import register
 from tests.compat.orchestrion.lapses import Lapses
+from tests.fronted_server import shared_server
 
 STORES = ("sqlite", "postgres")
 
@@ -47,7 +48,7 @@ def other_account(anyone):
 
 @pytest.fixture(scope="package")
 def sqlite_task_server(tmp_path_factory):
-    yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('orchestrion')}/x.db"))
+    yield from running(shared_server(f"sqlite:///{tmp_path_factory.mktemp('orchestrion')}/x.db"))
 
 
 @pytest.fixture(scope="package")

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from tests.compat.octostore.server import PAIRS, Server
+from tests.fronted_server import shared_server
 from tests.http import job_client as agents
 
 pairs = itertools.cycle(range(1, PAIRS + 1))
@@ -23,7 +24,7 @@ def server(request, store):
 
 @pytest.fixture(scope="package")
 def sqlite_server(tmp_path_factory):
-    yield from running(Server(f"sqlite:///{tmp_path_factory.mktemp('jobs')}/x.db", ROOT_KEY=agents.ROOT_KEY))
+    yield from running(shared_server(f"sqlite:///{tmp_path_factory.mktemp('jobs')}/x.db", ROOT_KEY=agents.ROOT_KEY))
 
 
 @pytest.fixture(scope="package")

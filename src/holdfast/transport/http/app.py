@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import MutableMapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core.errors import HoldfastError, Overloaded
@@ -94,6 +95,15 @@ class App:
         finally:
             request.leave_place()
             request.forget_body()
+
+    async def refuse(self, scope: Scope, receive: Receive, send: Send, error: HoldfastError) -> None:
+        """Answer a request with an error, without its handler."""
+        began, request = self._ctx.stats.begin(), Request(scope, receive)
+        with suppress(HttpRefusal):
+            request.route(*self._router.find(scope["method"], scope["raw_path"]))
+        response = self._refuse(request, error)
+        self._ctx.stats.note(request.operation, scope["path"], response.status, began)
+        await self._send(request, response, send)
 
     async def _refuse_early(self, request: Request, began: float, send: Send) -> None:
         """Refuse a request that found no place. It is counted, but neither traced nor logged by itself."""

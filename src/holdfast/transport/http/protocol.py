@@ -108,11 +108,12 @@ class LimitedProtocol(HttpToolsProtocol):
     """Whether the refusal of a later request waits until the answer to the one before it is complete."""
     _timer: TimerHandle | None = None
     open_connections: OpenConnections
+    buffer_type = HeadBuffer
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for the first request."""
         self._watch = ReadingWatch(transport, self.loop)
-        super().connection_made(HeadBuffer(transport, self._watch))  # type: ignore[arg-type] # forwards everything else
+        super().connection_made(self.buffer_type(transport, self._watch))  # type: ignore[arg-type] # forwards the rest
         self._timer = self.loop.call_later(HEAD_SECONDS, self._on_timeout)
         self.open_connections.add(self)
 

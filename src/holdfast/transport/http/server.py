@@ -1,4 +1,4 @@
-"""The server process: uvicorn with a drain on SIGTERM, as one process or several workers on one socket."""
+"""The server process: uvicorn with a drain on SIGTERM."""
 
 from __future__ import annotations
 
@@ -7,29 +7,22 @@ import faulthandler
 import gc
 import logging
 import os
-import signal
 import socket
-import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from typing import Any, TypeVar
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 
-from holdfast.billing.provider import PaymentProvider
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
-from holdfast.telemetry.registry import Registry
-from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegistry
-from holdfast.telemetry.traces import Traces
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.overload.open_connections import OpenConnections, max_connections, raise_file_limit
 from holdfast.transport.http.protocol import LimitedProtocol
-from holdfast.transport.http.system.stats import Stats
 
 DRAIN_SECONDS = 30
 HANDSHAKE_SECONDS = 10.0
@@ -38,13 +31,11 @@ SWITCH_SECONDS = 0.001
 """The interpreter's switch interval: how long a lane waits for the lock while the event loop is busy."""
 GARBAGE_OBJECTS = 10_000
 """Objects made since the last look for cycles among the youngest."""
-RESTART_SECONDS = 0.5
 OUTDATED_SECONDS = 5.0
 """How long a server that the store no longer accepts answers 503 with the reason before it stops."""
-OUTDATED_STATUS = 3
-"""Exit status of a worker that the store no longer accepts: a new one would not be accepted either."""
-PARENT_SECONDS = 1.0
 SOCKET_FD = "HOLDFAST_SOCKET_FD"
+
+P = TypeVar("P", bound=LimitedProtocol)
 
 log = logging.getLogger("holdfast.server")
 
@@ -56,29 +47,42 @@ class DrainingServer(uvicorn.Server):
         super().__init__(config)
         self._engine = engine
         self._stops_at: float | None = None
-        self._open_connections = OpenConnections(max_connections(), engine.registry)
+        self.open_connections = OpenConnections(max_connections(), engine.registry)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen on the sockets. uvicorn's own method has no limit for the TLS handshake but a minute."""
         await self.lifespan.startup()
         if self.lifespan.should_exit:
             sys.exit(STARTUP_FAILURE)
-        is_encrypted, loop = self.config.ssl is not None, asyncio.get_running_loop()
-        self.servers = [
-            await loop.create_server(
-                self._make_protocol,
-                sock=each,
-                ssl=self.config.ssl,
-                ssl_handshake_timeout=HANDSHAKE_SECONDS if is_encrypted else None,
-                backlog=self.config.backlog,
-            )
-            for each in sockets or ()
-        ]
+        self.servers = await self.listen(sockets or [])
         self.started = True
 
-    def _make_protocol(self) -> LimitedProtocol:
-        made = LimitedProtocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
-        made.open_connections = self._open_connections
+    async def listen(self, sockets: list[socket.socket]) -> list[asyncio.Server]:
+        """Accept connections."""
+        loop = asyncio.get_running_loop()
+        return [
+            await loop.create_server(
+                self.make_protocol,
+                sock=each,
+                ssl=self.config.ssl,
+                ssl_handshake_timeout=self.handshake_seconds,
+                backlog=self.config.backlog,
+            )
+            for each in sockets
+        ]
+
+    @property
+    def handshake_seconds(self) -> float | None:
+        """How long a TLS handshake may take; None without TLS."""
+        return None if self.config.ssl is None else HANDSHAKE_SECONDS
+
+    def make_protocol(self) -> LimitedProtocol:
+        """The protocol of a new connection."""
+        return self._made(LimitedProtocol, self.open_connections)
+
+    def _made(self, kind: type[P], open_connections: OpenConnections) -> P:
+        made = kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
+        made.open_connections = open_connections
         return made
 
     async def on_tick(self, counter: int) -> bool:
@@ -102,21 +106,17 @@ class DrainingServer(uvicorn.Server):
             self._captured_signals.clear()
 
 
-def serve(
-    engine: Engine,
-    settings: Settings,
-    listener: socket.socket,
-    payments: PaymentProvider | None = None,
-    on_webhook: Callable[[], None] = lambda: None,
-    *,
-    traces: Traces | None = None,
-) -> None:
+def serve(ctx: HandlerContext, listener: socket.socket) -> None:
     """Serve until a signal stops it."""
+    run(make_server(ctx), listener)
+
+
+def run(server: DrainingServer, listener: socket.socket) -> None:
+    """Run a server in this process until a signal stops it."""
     with suppress(RuntimeError, ValueError):  # nothing to write to
         faulthandler.enable()  # if native code crashes, the last lines of the log say where
     sys.setswitchinterval(SWITCH_SECONDS)
     raise_file_limit()
-    server = make_server(HandlerContext(engine, settings, payments, on_webhook, traces=traces))
     collect_garbage_rarely()
     server.run(sockets=[listener])
 
@@ -133,8 +133,13 @@ def collect_garbage_rarely() -> None:
 
 def make_server(ctx: HandlerContext) -> DrainingServer:
     """A server of the whole application."""
-    config = uvicorn.Config(
-        App(ctx),
+    return DrainingServer(make_config(App(ctx), ctx.settings), ctx.engine)
+
+
+def make_config(app: Any, settings: Settings) -> uvicorn.Config:
+    """How uvicorn serves an application."""
+    return uvicorn.Config(
+        app,
         http=LimitedProtocol,
         loop="auto",
         ws="none",
@@ -143,25 +148,12 @@ def make_server(ctx: HandlerContext) -> DrainingServer:
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        ssl_certfile=ctx.settings.tls_cert,
-        ssl_keyfile=ctx.settings.tls_key,
+        ssl_certfile=settings.tls_cert,
+        ssl_keyfile=settings.tls_key,
         timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )
-    return DrainingServer(config, ctx.engine)
-
-
-def follow_parent() -> None:
-    """Stop this worker when its parent process dies: no other process would replace or stop it."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(PARENT_SECONDS)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, name="holdfast-parent", daemon=True).start()
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -175,53 +167,3 @@ def bind(settings: Settings) -> socket.socket:
     listener.bind((settings.host, settings.port))
     listener.listen(2048)
     return listener
-
-
-def record_minute(stats: Stats, registry: SharedRegistry) -> None:
-    """Write a finished minute to the history that all workers share, if it had requests."""
-    if stats.minute_is_over():
-        minute = stats.close_minute()
-        if minute.requests:
-            registry.write_minute(minute)
-
-
-def supervise(settings: Settings, listener: socket.socket) -> bool:
-    """Run several workers on one socket, restart those that die, and pass SIGTERM to all of them.
-
-    Returns whether it was stopped on purpose. It stops by itself if the store no longer accepts its workers.
-    """
-    stopping = False
-    registry = SharedRegistry.create(settings.workers)
-    stats = Stats(Registry(group=registry))
-    inherited_fds = [listener.fileno(), registry.descriptor]
-    environment = os.environ | {SOCKET_FD: str(inherited_fds[0]), METRICS_FD: str(inherited_fds[1])}
-
-    def start(row: int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(  # noqa: S603 - our own command line
-            [sys.executable, "-m", "holdfast", *sys.argv[1:]],
-            env=environment | {METRICS_ROW: str(row)},
-            pass_fds=inherited_fds,
-        )
-
-    def stop(_signal: int, _frame: object) -> None:
-        nonlocal stopping
-        stopping = True
-        for worker in workers:
-            worker.terminate()
-
-    workers: list[subprocess.Popen[bytes]] = []
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    workers.extend(start(row) for row in range(settings.workers))
-    while not stopping and not any(worker.poll() == OUTDATED_STATUS for worker in workers):
-        time.sleep(RESTART_SECONDS)
-        for row, worker in enumerate(workers):
-            if worker.poll() not in {None, OUTDATED_STATUS} and not stopping:
-                registry.retire(row)
-                workers[row] = start(row)
-        record_minute(stats, registry)
-    for worker in workers:
-        worker.terminate()  # a worker that was just started may have missed the first signal
-    for worker in workers:
-        worker.wait()
-    return stopping

@@ -20,8 +20,11 @@ from holdfast.transport.cli.commands.first_key import first_key_path, write_firs
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.dashboard.access.link import make_admin_link
-from holdfast.transport.http.server import OUTDATED_STATUS, SOCKET_FD, bind, follow_parent, supervise
+from holdfast.transport.fronts.processes import EngineSide, serve_engine, supervise_fronts
+from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.server import SOCKET_FD, bind
 from holdfast.transport.http.server import serve as serve_http
+from holdfast.transport.http.workers import OUTDATED_STATUS, follow_parent, supervise_servers
 from holdfast.transport.webhooks.dispatcher import dispatching
 
 CONFIGURATION, UNAVAILABLE = 2, 1
@@ -56,8 +59,15 @@ def _start(settings: Settings) -> int:
     except OSError as error:
         print_message(f"holdfast: cannot listen on {settings.host} port {settings.port}: {error.strerror or error}")
         return UNAVAILABLE
+    settings = replace(settings, port=listener.getsockname()[1])
+    if settings.has_fronts and SOCKET_FD not in os.environ:
+        return supervise_fronts(settings, listener, lambda side: _report_errors(settings, listener, side))
+    return _report_errors(settings, listener)
+
+
+def _report_errors(settings: Settings, listener: socket.socket, fronts: EngineSide | None = None) -> int:
     try:
-        return _run_server(replace(settings, port=listener.getsockname()[1]), listener)
+        return _run_server(settings, listener, fronts)
     except NewerSchema as error:
         return _outdated(str(error))
     except (UnusableStore, OSError) as error:
@@ -67,21 +77,24 @@ def _start(settings: Settings) -> int:
     return UNAVAILABLE
 
 
-def _run_server(settings: Settings, listener: socket.socket) -> int:
+def _run_server(settings: Settings, listener: socket.socket, fronts: EngineSide | None) -> int:
     with running_engine(settings) as engine:
         if not is_loopback(listener.getsockname()[0]) and not has_credential(engine, settings):
             print_message(f"holdfast: {settings.host} is open to other machines and has no key: {_HOW_TO_GET_A_KEY}")
             return CONFIGURATION
         first_key = sync_credentials(engine, settings)
-        if SOCKET_FD not in os.environ:
+        is_worker = SOCKET_FD in os.environ
+        if not is_worker or (fronts is not None and fronts.is_first):
             # The link gives full access, so it is printed only on a terminal: anything else may be a shared log.
             _print_addresses(settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None)
-        if SOCKET_FD in os.environ:
+        if fronts is not None:
+            fronts.report_ready()
+        elif is_worker:
             follow_parent()
-        if settings.workers == 1 or SOCKET_FD in os.environ:
-            _serve(engine, settings, listener)
+        if settings.workers == 1 or is_worker:
+            _serve(engine, settings, listener, fronts)
             return 0 if engine.outdated is None else _outdated(engine.outdated.message)
-    return 0 if supervise(settings, listener) else UNAVAILABLE
+    return 0 if supervise_servers(settings, listener) else UNAVAILABLE
 
 
 def _outdated(message: str) -> int:
@@ -90,12 +103,16 @@ def _outdated(message: str) -> int:
     return OUTDATED_STATUS if SOCKET_FD in os.environ else UNAVAILABLE
 
 
-def _serve(engine: Engine, settings: Settings, listener: socket.socket) -> None:
+def _serve(engine: Engine, settings: Settings, listener: socket.socket, fronts: EngineSide | None) -> None:
     traces = make_traces(settings)
     engine.lanes.trace(traces)
     try:
         with dispatching(engine, settings) as webhooks:
-            serve_http(engine, settings, listener, make_payment_provider(settings), webhooks.wake, traces=traces)
+            ctx = HandlerContext(engine, settings, make_payment_provider(settings), webhooks.wake, traces)
+            if fronts is None:
+                serve_http(ctx, listener)
+            else:
+                serve_engine(ctx, listener, fronts)
     finally:
         engine.lanes.trace(None)
         if traces is not None:

@@ -28,7 +28,7 @@ SERVER_VERBS = (
             _setting("--store", "URL", _STORE),
             _setting("--plan", "ID", "plan of accounts without a purchase (self-hosted: no limits)"),
             _setting("--plans", "FILE", "TOML file with plans"),
-            _setting("--workers", "NUMBER", "number of processes (1); more than one needs PostgreSQL"),
+            _setting("--workers", "NUMBER", "number of processes (by store and cores)"),
             _setting("--public-url", "URL", "https://host[/path] under which clients reach the server"),
             _setting(
                 "--trusted-proxies",

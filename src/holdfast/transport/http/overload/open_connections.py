@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import resource
 import time
+from collections.abc import Callable
 from typing import Protocol
 
 from holdfast.telemetry import metric_names
@@ -60,6 +61,12 @@ class OpenConnections:
         self._idle: dict[Connection, None] = {}
         self._closed = 0
         self._reported = 0.0
+        self.on_change: Callable[[], None] = lambda: None
+        """Called when a connection was opened or closed."""
+
+    def count(self) -> int:
+        """How many are open."""
+        return len(self._open)
 
     def add(self, connection: Connection) -> None:
         """A new connection, which has sent nothing yet."""
@@ -68,6 +75,7 @@ class OpenConnections:
         if len(self._open) > self._limit:
             self._close(next(iter(self._idle)), is_new=len(self._idle) == 1)
         self._registry.set(metric_names.CONNECTIONS, to=len(self._open))
+        self.on_change()
 
     def begin_request(self, connection: Connection) -> None:
         """The head of a request has arrived."""
@@ -83,6 +91,7 @@ class OpenConnections:
         self._idle.pop(connection, None)
         self._open.discard(connection)
         self._registry.set(metric_names.CONNECTIONS, to=len(self._open))
+        self.on_change()
 
     def _close(self, connection: Connection, *, is_new: bool) -> None:
         self.remove(connection)

@@ -1,0 +1,10 @@
+"""Notices: messages between a front and the engine that are no command and no outcome."""
+
+NOTICE = -2
+"""The number of their type; which notice it is stands in place of the number of the request."""
+HELLO = 0
+"""A front has connected; with the version of its frames."""
+ACCEPT = 1
+"""Accept connections."""
+STOP_ACCEPTING = 2
+"""Leave new connections to the engine process, where a lone caller is answered faster."""
