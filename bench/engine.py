@@ -13,7 +13,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.engine.backlog import MAX_BATCH
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.jobs import ClaimJob
+from holdfast.engine.verbs.job_claims import ClaimJob
 from holdfast.store.contract import Store
 
 CAUSE = Cause("bench", "")

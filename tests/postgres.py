@@ -29,6 +29,8 @@ from tests.proof_size import FULL
 START_SECONDS = 30
 STOP_SECONDS = 30
 RECORD = "postgres"
+AS_SERVER = "-c holdfast.schema=1000000"
+"""Options of a connection that writes to guarded tables, as a server does that knows every schema."""
 SCHEMA_TEMPLATE = "holdfast_schema"
 CONNECTIONS = 600
 """Every worker of a run has several servers on it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import statistics
 import tempfile
 import threading
@@ -30,7 +31,8 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.lane import Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs.jobs import Claimed, ClaimJob, HeartbeatJob, ReleaseJob
+from holdfast.engine.verbs.job_claims import ClaimAnyJob, Claimed, ClaimJob
+from holdfast.engine.verbs.jobs import HeartbeatJob, ReleaseJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import OpenSession
 from holdfast.engine.view import View
@@ -300,6 +302,11 @@ def claim(name: str = "job", lease_id: str = "l1", **more: Any) -> ClaimJob:
     return ClaimJob(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | given | more))
 
 
+def claim_any(*names: str, lease_id: str = "l1", **more: Any) -> ClaimAnyJob:
+    given: dict[str, Any] = {"by": ALICE, "owner": "worker", "holder": f"h-{lease_id}", "ttl": 60 * SECOND}
+    return ClaimAnyJob(**({"account": ACCOUNT, "cause": CAUSE, "names": names, "lease_id": lease_id} | given | more))
+
+
 def heartbeat(name: str = "job", lease_id: str = "l1", **more: Any) -> HeartbeatJob:
     return HeartbeatJob(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | more))
 
@@ -324,7 +331,7 @@ def once(key: str = "key-1", fingerprint: str = "body-1") -> Once:
 
 def render_claim(outcome: Any) -> tuple[int, bytes]:
     if isinstance(outcome, Claimed):
-        return 200, b'{"status":"claimed","lease_id":"%s"}' % outcome.lease_id.encode()
+        return 200, json.dumps({"job_id": outcome.lease.id, "lease_id": outcome.lease_id}).encode()
     return 200, b'{"status":"%s"}' % type(outcome).__name__.encode()
 
 

@@ -101,6 +101,8 @@ def transitions(number: int) -> set[tuple[str, str, str]]:
 def state_of(row: Lease, now: int) -> str:
     if lease.is_live(row, now):
         return "held"
+    if lease.is_done(row, now):
+        return "done"
     return "delayed" if lease.is_delayed(row, now) else "free"
 
 
@@ -113,12 +115,16 @@ def test_the_diagram_of_a_name_is_what_core_does():
     )
     done = {("[*]", state_of(free, 0), ""), ("free", state_of(held, 1), "claimed")}
     done.add(("held", state_of(lease.extend(held, ttl=10, now=5), 6), "renewed"))
-    for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED, lease.SESSION_ENDED):
+    for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED, lease.SESSION_ENDED, lease.FAILED):
         done.add(("held", state_of(lease.end(held, how, now=5), 5), how))
     for how in (lease.RELEASED, lease.EXPIRED):
         done.add(("held", state_of(lease.end(slow, how, now=5), 5), f"{how} with a delay"))
     done.add(("held", state_of(lease.end_by_restore(held, 5), 5), "restored from a backup"))
     done.add(("delayed", state_of(lease.end(slow, lease.RELEASED, now=5), 10), "delay over"))
+    finished = lease.finish(held, result=None, done_for=10, now=5)
+    done.add(("held", state_of(finished, 5), "done"))
+    done.add(("done", state_of(lease.grant(finished, claim, token=2, now=6), 6), "claimed again"))
+    done.add(("done", state_of(finished, 15), "its time is over"))
     assert done == transitions(0)
 
 
@@ -240,7 +246,7 @@ def test_every_operation_has_one_handler_with_its_name():
 
 def test_the_public_names_change_only_on_purpose():
     public_names = (
-        "AsyncClient Client Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
+        "AsyncClient Client Done Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
         "claim_job get_job_owner heartbeat_job list_claimed_jobs open open_async release_job"
     )
     assert holdfast.__all__ == public_names.split()
@@ -267,7 +273,7 @@ def test_every_promise_names_an_existing_test_or_says_not_yet():
     rows = re.findall(
         r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/explanation/promises.md").read_text(), re.MULTILINE
     )
-    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 23)]
+    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 24)]
     for name, _, proven_by in rows:
         tests = re.findall(r"`(test_\w+)`", proven_by)
         assert tests or proven_by == "not yet", name
@@ -281,7 +287,7 @@ def test_the_api_page_lists_every_operation_and_no_other():
 
 
 BODIES = {
-    "Jobs": (jobs.ClaimBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody),
+    "Jobs": (jobs.ClaimBody, jobs.ClaimAnyBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody),
     "Tasks": (
         *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, batch.BatchBody),
         *(shape for _, shape, _ in task_verbs.VERBS.values()),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.default_client import claim_job, get_job_owner, heartbeat_job, list_claimed_jobs, release_job
     from holdfast.client.embedded import open_store as open  # noqa: A004 - holdfast.open reads well
-    from holdfast.client.errors import Held, HoldfastError, LeaseLost
+    from holdfast.client.errors import Done, Held, HoldfastError, LeaseLost
     from holdfast.client.worker import Worker
     from holdfast.client.worker_errors import Permanent, Retry
 
@@ -23,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AsyncClient",
     "Client",
+    "Done",
     "Held",
     "HoldfastError",
     "LeaseLost",
@@ -45,7 +46,7 @@ _MODULES = {
     "client": ("Client",),
     "default_client": ("claim_job", "get_job_owner", "heartbeat_job", "list_claimed_jobs", "release_job"),
     "embedded": ("open",),
-    "errors": ("Held", "HoldfastError", "LeaseLost"),
+    "errors": ("Done", "Held", "HoldfastError", "LeaseLost"),
     "worker": ("Worker",),
     "worker_errors": ("Permanent", "Retry"),
 }

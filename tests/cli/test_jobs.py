@@ -160,5 +160,5 @@ def test_terminals_get_columns_and_bold_scripts_get_tabs(shell, job):
     assert "\x1b[1mjob_id" in seen
     plain = on_a_terminal(shell, "ls", job, NO_COLOR="1")
     assert "\x1b" not in plain
-    assert plain.splitlines()[0].split() == ["job_id", "owner", "expires_in_seconds", "note"]
+    assert plain.splitlines()[0].split() == ["job_id", "owner", "expires_in_seconds", "note", "by"]
     assert shell("ls", job).out.split("\t")[:2] == [job, "ann"]

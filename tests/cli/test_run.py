@@ -54,6 +54,29 @@ def test_the_command_runs_under_the_lease_and_its_status_is_ours(shell, job):
     assert (left["status"], left["previous"]["outcome"]) == ("free", "released")
 
 
+def test_a_job_that_is_done_is_not_run_again(shell, job):
+    assert shell("run", job, "--done", "--done-for", "60", *python("print('did it')")).out == "did it\n"
+    assert shell("owner", job, "-o", "json").json["status"] == "done"
+    second = shell("run", job, *python("print('did it')"))
+    assert (second.status, second.out) == (0, "")
+    assert "is done since" in second.err
+    assert shell("run", job, "--again", *python("print('once more')")).out == "once more\n"
+
+
+def test_the_first_of_several_jobs_that_is_free_is_held(shell, job):
+    names, program = f"{job}-a,{job}-b", "import os; print(os.environ['HOLDFAST_JOB'])"
+    assert shell("claim", f"{job}-a", "--owner", "other").status == 0
+    assert shell("run", "--any", names, *python(program)).out == f"{job}-b\n"
+    assert shell("claim", "--any", names, "-o", "json").json["job_id"] == f"{job}-b"
+    assert shell("run", "-n", "--any", names, *python(program)).status == 1
+
+
+def test_a_command_that_fails_leaves_the_job_free(shell, job):
+    assert shell("run", job, "--done", *python("import sys; sys.exit(3)")).status == 3
+    left = shell("owner", job, "-o", "json").json
+    assert (left["status"], left["previous"]["outcome"]) == ("free", "released")
+
+
 def test_a_commands_own_flags_and_dashes_are_passed_on(shell, job):
     assert shell("run", job, "-n", "--", "printf", "%s,", "-w", "--", "-E").out == "-w,--,-E,"
 

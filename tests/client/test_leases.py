@@ -11,7 +11,7 @@ from holdfast.client.async_client import AsyncClient
 from holdfast.client.async_embedded import AsyncEmbeddedTransport
 from holdfast.client.client import Client
 from holdfast.client.embedded import EmbeddedTransport
-from holdfast.client.errors import CancelRequested, Conflict, Held, LeaseLost, NotFound, Unreachable
+from holdfast.client.errors import CancelRequested, Conflict, Done, Held, LeaseLost, NotFound, Unreachable
 from holdfast.client.leases import claims
 from holdfast.client.leases import clock as lease_clock
 from holdfast.client.leases.state import Duration, LeaseState, Terms
@@ -39,6 +39,39 @@ def test_a_job_is_held_inside_its_block_and_free_after_it(client, name):
         assert job.token > first
         assert (job.previous["outcome"], job.previous["note"]) == ("released", "tests pass")
         assert job.previous["checkpoint"] == {"step": 2}
+
+
+def test_a_done_job_is_not_claimed_again_unless_one_asks_for_it(client, name):
+    with client.job(name, "agent-3") as job:
+        job.note = "merged"
+        job.done({"pull_request": 12})
+        assert client.get_job_owner(name)["status"] == "done"
+    with pytest.raises(Done) as caught, client.job(name, "agent-5", wait=30):
+        pytest.fail("done twice")
+    assert (caught.value.result, caught.value.document["note"]) == ({"pull_request": 12}, "merged")
+    with client.job(name, "agent-5", again=True) as job:
+        assert job.previous["outcome"] == "done"
+        job.failed({"error": "conflict"})
+    assert client.get_job_owner(name)["previous"]["outcome"] == "failed"
+
+
+def test_the_first_of_several_jobs_that_is_free_is_held(client, name):
+    names = [f"{name}-a", f"{name}-b"]
+    with client.any_job(names, "agent-3") as first, client.any_job(names, "agent-5", order="given") as second:
+        assert [first.id, second.id] == names
+        with pytest.raises(Held), client.any_job(names, "agent-7"):
+            pytest.fail("three owners of two names")
+        second.checkpoint({"step": 1})
+    with client.any_job(names[::-1], "agent-7") as third:
+        assert (third.id, third.previous["checkpoint"]) == (names[1], {"step": 1})
+
+
+def test_a_job_can_be_done_for_good(client, name):
+    with client.job(name, "agent-3") as job:
+        job.done(done_for_seconds=None)
+    assert client.get_job_owner(name)["until"] is None
+    listed = client.list_claimed_jobs(name, state="done")["jobs"]
+    assert [job["job_id"] for job in listed] == [name]
 
 
 def test_a_short_lease_outlives_its_ttl_because_it_is_renewed(client, name):

@@ -7,11 +7,12 @@ from typing import Any
 from hypothesis import strategies as st
 
 from holdfast.core.acl import normalise
+from holdfast.core.lease import DONE, FAILED, RELEASED, UNDELIVERED
 from holdfast.core.principal import STATIC
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.engine import expiry
-from holdfast.engine.verbs import accounts, elections, jobs, locks, octostore_sessions
+from holdfast.engine.verbs import accounts, elections, job_claims, jobs, locks, octostore_sessions
 from tests.support import (
     ADMIN,
     ALICE,
@@ -31,6 +32,8 @@ ELECTIONS = ["__election/abcdefgh", "__election/ijklmnop"]
 ACCOUNTS = ["default", "other"]
 PRINCIPALS = [ALICE, BOB]
 ACLS = [None, normalise(["user:alice"]), normalise(["user:bob", "token:alice's token"])]
+
+ENDS = [RELEASED, DONE, FAILED, DONE, RELEASED, UNDELIVERED]
 
 LEASE_VERBS = [
     "claim", "claim", "claim", "heartbeat", "heartbeat", "release", "force", "acquire", "acquire", "acquire", "renew",
@@ -95,7 +98,7 @@ class Script:
                 key = once(f"key-{drawn['lease']}", f"{name}") if extra == 3 else None
                 return claim(
                     name, f"job-lease-{self.made}", account=account, by=by, ttl=ttl, session_id=with_session, once=key,
-                    metadata='{"n": 1}' if extra else None,
+                    metadata='{"n": 1}' if extra else None, again=extra == 4,
                 )  # fmt: skip
             case "heartbeat":
                 return heartbeat(
@@ -104,7 +107,10 @@ class Script:
                     token=[None, None, None, self.made][extra % 4],
                 )  # fmt: skip
             case "release":
-                return release(name, lease_id, account=account, note=[None, "bye"][extra % 2], undelivered=extra == 5)
+                return release(
+                    name, lease_id, account=account, note=[None, "bye"][extra % 2], how=ENDS[extra],
+                    result=[None, "[1]"][extra % 2], done_for=[None, ttl][extra // 3],
+                )  # fmt: skip
             case "force":
                 return jobs.ForceRelease(**base, name=name, by="admin", reason="stuck")
             case "acquire":
@@ -159,7 +165,7 @@ class Script:
     def record_outcomes(self, commands: list[Any], outcomes: list[Any]) -> None:
         """Record the ids in the outcomes."""
         for command, outcome in zip(commands, outcomes, strict=True):
-            if isinstance(outcome, jobs.Claimed | locks.Acquired):
+            if isinstance(outcome, job_claims.Claimed | locks.Acquired):
                 self.lease_ids.setdefault((command.account, command.name), []).append(outcome.lease_id)
             elif isinstance(outcome, elections.Leading) and isinstance(command, elections.Campaign):
                 self.lease_ids.setdefault((command.account, command.name), []).append(command.lease_id)

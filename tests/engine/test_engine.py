@@ -14,7 +14,7 @@ from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.needs import Needs
 from tests.support import (
     ACCOUNT,

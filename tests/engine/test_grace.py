@@ -18,7 +18,7 @@ from holdfast.engine.lane import Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs.jobs import Claimed, ClaimJob
+from holdfast.engine.verbs.job_claims import Claimed, ClaimJob
 from tests.damaged_records import NOT_UTF8, write
 from tests.support import (
     ACCOUNT,

@@ -13,7 +13,8 @@ from holdfast.core.row import SECOND
 from holdfast.engine.command import Held, Replayed
 from holdfast.engine.retention import RemoveRow
 from holdfast.engine.verbs.batch import Batch
-from holdfast.engine.verbs.jobs import Changed, Claimed
+from holdfast.engine.verbs.job_claims import Claimed
+from holdfast.engine.verbs.jobs import Changed
 from tests.support import (
     ACCOUNT,
     CAUSE,

@@ -6,10 +6,11 @@ import pytest
 
 from holdfast.core.acl import normalise
 from holdfast.core.errors import Forbidden, LeaseLost, NotHeld, SessionExpired, SessionMissing, WrongToken
-from holdfast.core.lease import EXPIRED, FORCED, RELEASED, Lease
+from holdfast.core.lease import EXPIRED, FORCED, RELEASED, UNDELIVERED, Lease
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held
-from holdfast.engine.verbs.jobs import Claimed, ForceRelease
+from holdfast.engine.verbs.job_claims import Claimed
+from holdfast.engine.verbs.jobs import ForceRelease
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive
 from tests.support import (
@@ -70,7 +71,7 @@ def test_an_undelivered_grant_records_no_ending(memory):
     run(memory, claim("job", "l1", owner="first"))
     run(memory, release("job", "l1", note="for the next one"))
     run(memory, claim("job", "l2", owner="gone"))
-    run(memory, release("job", "l2", undelivered=True))
+    run(memory, release("job", "l2", how=UNDELIVERED))
     previous = run(memory, claim("job", "l3")).previous
     assert (previous.owner, previous.how, previous.note) == ("first", RELEASED, "for the next one")
 

@@ -16,7 +16,8 @@ from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.lane import MAX_RERUNS, Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs.jobs import Changed, Claimed, ClaimJob, ForceRelease
+from holdfast.engine.verbs.job_claims import Claimed, ClaimJob
+from holdfast.engine.verbs.jobs import Changed, ForceRelease
 from holdfast.store.contract import Rerun, StaleConnection
 from tests.support import (
     ACCOUNT,

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.core.errors import StoreUnavailable
 from holdfast.engine.verbs.batch import Batch
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.sqlite.fair_lock import FairLock
 from holdfast.transport.http.submission import Submission
 from tests.support import ACCOUNT, CAUSE, Futures, claim, in_background, in_time, results, wait_until

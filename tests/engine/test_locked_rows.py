@@ -14,7 +14,8 @@ from holdfast.core.lease import Lease
 from holdfast.engine.batches import locked_rows
 from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs.jobs import Changed, Claimed
+from holdfast.engine.verbs.job_claims import Claimed
+from holdfast.engine.verbs.jobs import Changed
 from holdfast.store.contract import RowsLocked
 from holdfast.store.postgres import transaction as postgres_transaction
 from tests.support import (

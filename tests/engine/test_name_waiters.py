@@ -233,4 +233,4 @@ def test_a_caller_that_asks_again_does_not_displace_a_head_whose_claim_runs(wait
 def test_while_a_caller_is_away_the_name_goes_to_others(waiting):
     first = waiting.enter("l0")
     waiting.give_up(first)
-    assert not waiting.waiters.has_waiters(KEY)
+    assert not waiting.waiters.length(KEY)

@@ -11,6 +11,7 @@ from holdfast.engine import verify as verifying
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.retention import Retention
 from holdfast.engine.verify import verify
+from tests.postgres import AS_SERVER
 from tests.support import ACCOUNT, ALICE, claim, put, run, transact
 from tests.task_commands import begin, cancel, complete, create, fail, take
 
@@ -30,7 +31,7 @@ def say(store, *statements):
         if store.name == "sqlite":
             store._writer.execute(statement)
         else:
-            with psycopg.connect(store._url) as connection:
+            with psycopg.connect(store._url, options=AS_SERVER) as connection:
                 connection.execute(statement)
 
 

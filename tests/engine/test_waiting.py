@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.engine.verbs.locks import ReleaseLock
 from holdfast.engine.waiting import names as waiting
 from holdfast.store.postgres import watcher

@@ -12,7 +12,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
 from holdfast.engine.ticket import CallerKey
 from holdfast.engine.verbs.accounts import CloseAccount
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.engine.verbs.keys import RevokeKey, RotateKey
 from holdfast.engine.verbs.tasks.claiming import Claimed as ClaimedTasks
 from holdfast.engine.waiting import waiters

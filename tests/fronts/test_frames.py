@@ -9,7 +9,7 @@ from holdfast.core import errors
 from holdfast.core.errors import HoldfastError, Invalid, Limited, TaskMissing
 from holdfast.engine.command import Command, Held, Outcome, Replayed
 from holdfast.engine.verbs.batch import Batch, Outcomes
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.memory import MemoryStore
 from holdfast.transport.fronts import frames
 from tests.support import START, a_lease, claim, heartbeat, release, run

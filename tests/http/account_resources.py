@@ -165,6 +165,7 @@ def leases(it: Any) -> list[dict[str, Any]]:
 
 REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "claim_job": lambda it: job(it.job, "/claim", owner="me", lease_id=it.job.proof),
+    "claim_any_job": lambda it: ("/v1/jobs/claim", {"any_of": [it.job.id], "owner": "me"}),
     "heartbeat_job": lambda it: job(it.job, "/heartbeat", lease_id=it.job.proof),
     "heartbeat_leases": lambda it: ("/v1/heartbeats", {"leases": leases(it)}),
     "release_job": lambda it: job(it.job, "/release", lease_id=it.job.proof),

@@ -11,7 +11,8 @@ from tests.support import DrivenClock, make_store
 
 ALWAYS = ("lost", "held", "granted", "takeover", "lease.expired")
 LONG_RUN = (
-    "released", "completed", "failed", "taken", "session_over", "task.expired", "session.expired", "session.ended",
+    "released", "done", "completed", "failed", "taken", "session_over", "task.expired", "session.expired",
+    "session.ended",
     "task.dead_lettered", "lease.reissued", "resumed with holdings", "unknown and applied", "unknown and not applied",
     "unavailable",
 )  # fmt: skip

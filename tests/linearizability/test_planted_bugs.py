@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import LeaseGone, LeaseMismatch, StoreUnavailable
 from holdfast.engine import expiry
 from holdfast.engine.batches import ready_heap
-from holdfast.engine.verbs import jobs
+from holdfast.engine.verbs import job_claims
 from holdfast.engine.view import View
 from holdfast.store.memory.reader import MemoryReader
 from holdfast.store.memory.store import MemoryStore
@@ -39,14 +39,14 @@ def run(seed: int) -> History:
 
 
 def two_holders_at_once(patch: Patch) -> None:
-    find = jobs.expire_lease_if_due
-    patch.setattr(jobs, "expire_lease_if_due", lambda *given: replace(find(*given), expires_at=None))
+    find = job_claims.expire_lease_if_due
+    patch.setattr(job_claims, "expire_lease_if_due", lambda *given: replace(find(*given), expires_at=None))
 
 
 def a_stale_renewal_accepted(patch: Patch) -> None:
     def check_holder(lease: Any, proof: str, now: int) -> None:
         if lease.proof is None:
-            raise leases.LeaseGone("it is free")
+            raise LeaseGone("it is free")
 
     patch.setattr(leases, "check_holder", check_holder)
 
@@ -54,7 +54,7 @@ def a_stale_renewal_accepted(patch: Patch) -> None:
 def a_renewal_accepted_after_the_deadline(patch: Patch) -> None:
     def check_holder(lease: Any, proof: str, now: int) -> None:
         if lease.proof != proof:
-            raise leases.LeaseMismatch("it is held under another lease")
+            raise LeaseMismatch("it is held under another lease")
 
     patch.setattr(leases, "check_holder", check_holder)
 

@@ -3,7 +3,7 @@
 Files named *.diff in this folder list them. A fault is written like a hunk of a diff, without line numbers:
 
     P2: a lease is still live at its deadline
-    file: core/lease.py
+    file: core/lease/row.py
     -    return lease.expires_at is not None and lease.expires_at > now
     +    return lease.expires_at is not None and lease.expires_at >= now
     test: core/test_lease.py::test_a_lease_is_over_at_its_deadline_and_not_a_microsecond_before

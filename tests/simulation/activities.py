@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core.errors import Refused
+from holdfast.core.lease import DONE, FAILED, RELEASED
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import SECOND
 from holdfast.core.session import Context
 from holdfast.engine.command import Command, LeaseOutcome
-from holdfast.engine.verbs import elections, jobs, locks
+from holdfast.engine.verbs import elections, job_claims, jobs, locks
 from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive, OpenSession
 from holdfast.engine.verbs.sessions import BeginSession, BegunSession, CloseSession, HeartbeatSession, WriteContext
 from holdfast.engine.verbs.tasks.claiming import lease_id_from
@@ -81,15 +82,19 @@ class JobActivity(NameActivity):
             return self.operation(jobs.ForceRelease(**BASE, name=name, **by))
         return self.operation(self.claim_command(name), WAIT_SECONDS if self.random.random() < 0.5 else 0.0)
 
-    def claim_command(self, name: str, **more: Any) -> jobs.ClaimJob:
-        return jobs.ClaimJob(
+    def claim_command(self, name: str, **more: Any) -> job_claims.ClaimJob:
+        return job_claims.ClaimJob(
             **BASE, name=name, lease_id="", holder="", by=self.client.principal, owner=str(self.client), ttl=TTL,
-            once=self.maybe_once(), **more,
+            once=self.maybe_once(), again=self.random.random() < 0.3, **more,
         )  # fmt: skip
 
     def write(self, name: str, lease_id: str) -> Command[Any]:
         if self.random.random() < 0.4:
-            return jobs.ReleaseJob(**BASE, name=name, lease_id=lease_id, note="done", once=self.maybe_once())
+            how = self.random.choice([RELEASED, RELEASED, FAILED, DONE])
+            return jobs.ReleaseJob(
+                **BASE, name=name, lease_id=lease_id, how=how, result='"r"' if how == DONE else None, done_for=2 * TTL,
+                note="for the next one", once=self.maybe_once(),
+            )  # fmt: skip
         note = self.random.choice([None, "halfway"])
         ttl = self.random.choice([None, TTL // 2, 2 * TTL])
         return jobs.HeartbeatJob(
@@ -210,7 +215,7 @@ class SessionActivity(JobActivity):
             seed=b"", fresh_secret="", secret=self.secret,
         )  # fmt: skip
 
-    def claim_command(self, name: str, **more: Any) -> jobs.ClaimJob:
+    def claim_command(self, name: str, **more: Any) -> job_claims.ClaimJob:
         return super().claim_command(name, session_id=self.session_id, session_lease_id=self.lease_id)
 
     def receive(self, command: Command[Any], outcome: Any) -> None:

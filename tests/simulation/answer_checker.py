@@ -11,7 +11,7 @@ from holdfast.core.lease import proof_of
 from holdfast.core.session import Session
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.command import Held, LeaseOutcome, Replayed
-from holdfast.engine.verbs import jobs
+from holdfast.engine.verbs import job_claims
 from holdfast.engine.verbs.sessions import SessionState
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, Empty
@@ -81,7 +81,7 @@ class AnswerChecker:
         key = request.command.once.key
         if key not in self._log.effects_of_key and not isinstance(request.command, _MAY_CHANGE_NOTHING):
             self._fail(f"P8: {request} got the answer of an earlier request that had no effect")
-        body = render(outcome)[1] if isinstance(outcome, jobs.Claimed) else outcome.body
+        body = render(outcome)[1] if isinstance(outcome, job_claims.Claimed) else outcome.body
         if self._answer_of_key.setdefault(key, body) != body:
             self._fail(f"P8: {request} got another answer than the first request under its Idempotency-Key")
 
@@ -92,9 +92,9 @@ class AnswerChecker:
         ]
         if request.command.once is not None and events and request.command.stores_answer:
             self._answer_of_key.setdefault(request.command.once.key, request.command.once.render(outcome)[1])
-        if isinstance(outcome, Held) or type(outcome).__name__ == "Delayed":
+        if isinstance(outcome, Held | job_claims.Done) or type(outcome).__name__ == "Delayed":
             if events:
-                self._fail(f"P7: {request} was told that another holds it, but it got it")
+                self._fail(f"P7: {request} was told that another holds it or that it is done, but it got it")
             return
         if isinstance(outcome, Claimed):
             self._check_tasks(request, outcome, len(events))

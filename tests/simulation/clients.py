@@ -5,6 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from holdfast.core.errors import Refused, Trouble
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
@@ -120,7 +122,7 @@ class Activity(ABC):
 def render(outcome: Any) -> tuple[int, bytes]:
     """The stored answer: what a client needs from it, and nothing that a replay may not show."""
     if hasattr(outcome, "lease_id"):
-        return 200, b'{"lease_id":"%s"}' % outcome.lease_id.encode()
+        return 200, msgspec.json.encode({"job_id": outcome.lease.id, "lease_id": outcome.lease_id})
     if hasattr(outcome, "taken"):
         return 200, ",".join(f"{each.task.id}={each.lease_id}" for each in outcome.taken).encode()
     return 200, type(outcome).__name__.encode()

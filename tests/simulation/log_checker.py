@@ -14,6 +14,7 @@ import msgspec
 from holdfast.core.event import Event, row_image
 from holdfast.core.lease import proof_of
 from holdfast.core.row import SECOND, Instant
+from holdfast.engine.verbs.job_claims import ClaimJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.sessions import CloseSession
 from holdfast.engine.verbs.tasks.holding import HandBackTask
@@ -152,14 +153,25 @@ class LogChecker:
                 self._fail(f"P1: {event.subject} was claimed during its delay")
             if (before["ended"] or {}).get("how") == "expired":
                 self._world.count("takeover")
+            self._check_done(event, before)
         elif verb == "forgotten":
             pass
         elif not held:
             self._fail(f"P4: {event.kind} of {event.subject}, which nobody held")
         elif verb == "expired":
             self._check_expiry(event, before)
-        elif verb in {"renewed", "released", "undelivered"}:
+        elif verb in {"renewed", "released", "done", "failed", "undelivered"}:
             self._check_holder(event, before)
+
+    def _check_done(self, event: Event, before: Image) -> None:
+        """A done job goes only to who asked to do it again."""
+        if before["done_at"] is None or (before["done_until"] or event.at + 1) <= event.at:
+            return
+        request = self._world.requests.get(event.request_id)
+        command = request.command if isinstance(request, Request) else None
+        if isinstance(command, ClaimJob) and not command.again:
+            self._fail(f"P23: {event.subject} was claimed although it is done")
+        self._world.count("claimed again")
 
     def _check_holder(self, event: Event, before: Image) -> None:
         """Only the newest live holder may write; other writes come from the end or the renewal of its session."""

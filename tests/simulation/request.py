@@ -9,16 +9,16 @@ from msgspec.structs import replace
 from holdfast.core.event import Cause
 from holdfast.engine.command import Command
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs import elections, jobs, locks, octostore_sessions, sessions, webhooks
+from holdfast.engine.verbs import elections, job_claims, jobs, locks, octostore_sessions, sessions, webhooks
 from holdfast.engine.verbs.tasks import claiming, creating, ending, holding
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Activity, Client
 
 _VERBS: dict[type[Command[Any]], frozenset[str]] = {
-    jobs.ClaimJob: frozenset({"lease.claimed"}),
+    job_claims.ClaimJob: frozenset({"lease.claimed"}),
     jobs.HeartbeatJob: frozenset({"lease.renewed"}),
-    jobs.ReleaseJob: frozenset({"lease.released", "lease.undelivered"}),
+    jobs.ReleaseJob: frozenset({"lease.released", "lease.done", "lease.failed", "lease.undelivered"}),
     jobs.ForceRelease: frozenset({"lease.forced"}),
     locks.AcquireLock: frozenset({"lease.claimed", "lease.renewed"}),
     locks.RenewLock: frozenset({"lease.renewed"}),
@@ -47,6 +47,7 @@ _VERBS: dict[type[Command[Any]], frozenset[str]] = {
 }
 _SUBJECTS = (
     (jobs.JobCommand, "lease", "name"),
+    (job_claims.ClaimJob, "lease", "name"),
     (locks.LockCommand, "lease", "name"),
     (elections.ElectionCommand, "lease", "name"),
     (holding.TaskCommand, "task", "task_id"),
@@ -109,7 +110,7 @@ class Request:
 def with_ids(command: Command[Any], request_id: str, cause: Cause) -> Command[Any]:
     """The command with the ids that the server makes for this request: a repeated request gets others."""
     made: dict[str, Any] = {"cause": cause}
-    if isinstance(command, jobs.ClaimJob):
+    if isinstance(command, job_claims.ClaimJob):
         made |= {"lease_id": f"lease-{request_id}", "holder": f"holder-{request_id}"}
     elif isinstance(command, elections.Campaign):
         made["lease_id"] = f"lease-{request_id}"

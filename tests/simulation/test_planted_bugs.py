@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
+from holdfast.core.lease import holding as lease_holding
 from holdfast.core.task import ending, holding, queueing
 from holdfast.engine.batches import ready_heap
 from holdfast.engine.retention import WriteSnapshot
@@ -61,7 +62,10 @@ def older_generations_of_a_session_may_write(monkeypatch):
 
 
 def a_lease_lasts_a_microsecond_too_long(monkeypatch):
-    monkeypatch.setattr(leases, "is_live", lambda lease, now: lease.expires_at is not None and lease.expires_at >= now)
+    for module in (leases, lease_holding):
+        monkeypatch.setattr(
+            module, "is_live", lambda lease, now: lease.expires_at is not None and lease.expires_at >= now
+        )
 
 
 def a_lease_ends_a_microsecond_early(monkeypatch):
@@ -119,7 +123,7 @@ def a_woken_waiter_forgets_that_the_name_was_freed_again(monkeypatch):
     keep_waiting = NameWaiters._keep_waiting
 
     def forgetful(self, ticket):
-        self._queues[ticket.wait_key].try_again = False
+        self._queues[ticket.wait_keys[0]].try_again = False
         return keep_waiting(self, ticket)
 
     monkeypatch.setattr(NameWaiters, "_keep_waiting", forgetful)

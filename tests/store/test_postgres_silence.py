@@ -7,7 +7,8 @@ import pytest
 from holdfast.core.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.core.lease import Lease
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.jobs import Changed, Claimed
+from holdfast.engine.verbs.job_claims import Claimed
+from holdfast.engine.verbs.jobs import Changed
 from holdfast.store.postgres import PostgresStore, connection, durability, transaction, watcher
 from tests.silent_proxy import SilentProxy
 from tests.support import ACCOUNT, claim, every, heartbeat, stop_in_time, transact, wait_until

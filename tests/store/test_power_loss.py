@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from holdfast.core.lease import Lease
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.sqlite import SqliteStore
 from tests.proof_size import sized
 from tests.support import check_log, claim, every, release, transact

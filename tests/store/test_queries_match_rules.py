@@ -29,6 +29,7 @@ elections = st.sampled_from(["__election/abcdefgh", "__election/zzzzzzzz"])
 def lease_rows(draw):
     kind = draw(st.sampled_from([None, JOB, LOCK, ELECTION]))
     row = Lease(draw(accounts), draw(elections if kind == ELECTION else job_names))
+    row = replace(row, done_at=draw(st.none() | instants), done_until=draw(st.none() | instants))
     if kind is None:
         return replace(row, available_at=draw(st.none() | instants))
     return replace(
@@ -152,6 +153,19 @@ def test_listed_leases_are_those_that_core_calls_live(fresh, held, prefix, after
     with store.read() as reader:
         assert [row.id for row in reader.leases("a", prefix, after, limit)] == sorted(chosen, key=str.encode)[:limit]
         assert reader.counts("a").live_leases == sum(row.account == "a" and leases.is_live(row, START) for row in held)
+
+
+@with_examples
+@given(held=lease_lists, prefix=prefixes, limit=st.integers(1, 10), keep=st.integers(0, 3))
+def test_listed_done_jobs_are_those_that_core_calls_done(fresh, held, prefix, limit, keep):
+    store = fresh(*held)
+    own = [row for row in held if row.account == "a"]
+    chosen = [row.id for row in own if leases.is_done(row, START) and row.id.startswith(prefix)]
+    newest = sorted((row for row in own if row.done_at is not None), key=lambda row: -row.done_at)
+    with store.read() as reader:
+        found = reader.leases("a", prefix, "", limit, done=True)
+        assert [row.id for row in found] == sorted(chosen, key=str.encode)[:limit]
+        assert len(reader.oldest_done("a", keep, limit)) == len(newest[keep : keep + limit])
 
 
 @with_examples

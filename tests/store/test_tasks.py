@@ -13,6 +13,7 @@ from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, PENDING, STA
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
+from tests.postgres import AS_SERVER
 from tests.proof_size import FULL
 from tests.store.task_rows import wild_pairs
 from tests.support import ACCOUNT, START, a_session, check_log, empty, every, load_view, put
@@ -160,7 +161,7 @@ def execute_sql(store, statement):
     if store.name == "sqlite":
         store._writer.execute(statement)
     else:
-        with psycopg.connect(store._url) as connection:
+        with psycopg.connect(store._url, options=AS_SERVER) as connection:
             connection.execute(statement)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, aclosing
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -160,9 +160,23 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
     ) -> AsyncJob:
         """A job that is held inside an `async with` block: renewed in the background, released at its end.
 
-        `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`.
+        `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`;
+        if it is done, Done, with its `result`, unless you claim it with `again=True`.
         """
-        return AsyncJob(self, JobClaim(job_id, owner, metadata, ttl, more), wait)
+        return AsyncJob(self, JobClaim({"job_id": job_id}, owner, metadata, ttl, more), wait)
+
+    def any_job(
+        self,
+        any_of: Iterable[str],
+        owner: str,
+        metadata: dict[str, Any] | str | None = None,
+        ttl: int = 120,
+        *,
+        wait: float = 0.0,
+        **more: Any,
+    ) -> AsyncJob:
+        """The first of several jobs that is free, as `job` does; its `id` says which. `order="random"` mixes them."""
+        return AsyncJob(self, JobClaim({"any_of": list(any_of)}, owner, metadata, ttl, more), wait)
 
     def leader(
         self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0

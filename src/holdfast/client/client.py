@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
@@ -168,9 +168,23 @@ class Client(Methods[Document]):
     ) -> Job:
         """A job that is held inside a `with` block: renewed in the background, released at its end.
 
-        `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`.
+        `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`;
+        if it is done, Done, with its `result`, unless you claim it with `again=True`.
         """
-        return Job(self, JobClaim(job_id, owner, metadata, ttl, more), wait)
+        return Job(self, JobClaim({"job_id": job_id}, owner, metadata, ttl, more), wait)
+
+    def any_job(
+        self,
+        any_of: Iterable[str],
+        owner: str,
+        metadata: dict[str, Any] | str | None = None,
+        ttl: int = 120,
+        *,
+        wait: float = 0.0,
+        **more: Any,
+    ) -> Job:
+        """The first of several jobs that is free, as `job` does; its `id` says which. `order="random"` mixes them."""
+        return Job(self, JobClaim({"any_of": list(any_of)}, owner, metadata, ttl, more), wait)
 
     def leader(
         self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0

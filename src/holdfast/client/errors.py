@@ -9,6 +9,7 @@ HoldfastError
 ├── Conflict           the current state does not allow it
 │   ├── LeaseLost      you held it and no longer do, or that is no longer certain
 │   ├── Held           another holder has it: `owner`
+│   ├── Done           the work is done already: `result`
 │   ├── CursorAhead    the log ends before the cursor: it is of another log
 │   ├── CursorTooOld   the next events were removed; `oldest` in `document` is the first that is left
 │   └── CancelRequested  cancellation of the held task was requested
@@ -130,6 +131,18 @@ class Held(Conflict):
         """The holder, by the name it gave itself."""
         leader = self.document.get("leader") or {}
         return self.document.get("owner") or self.document.get("heldBy") or leader.get("candidate_id")
+
+
+class Done(Conflict):
+    """The work is done already."""
+
+    code = "done"
+    hint = "Use its result, or claim it with `again=True`."
+
+    @property
+    def result(self) -> Any:
+        """What was left as the result."""
+        return self.document.get("result")
 
 
 class CancelRequested(Conflict):

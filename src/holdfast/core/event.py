@@ -141,7 +141,7 @@ def fold(blank: Row, events: Iterable[Event]) -> dict[str, Any] | None:
         version = event.version
         data = msgspec.json.decode(event.data)
         if is_whole(data):
-            image, cut = data, False
+            image, cut = row_image(blank) | data, False  # an older server did not know every column
         elif verb in REMOVAL_VERBS:
             image, cut = None, False
         elif not cut:

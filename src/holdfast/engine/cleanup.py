@@ -18,7 +18,7 @@ from holdfast.core.plan import DAY
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.engine.command import Command
-from holdfast.engine.retention import PurgeTask, RemoveRow, Retention, WriteSnapshot, is_removable
+from holdfast.engine.retention import ForgetDone, PurgeTask, RemoveRow, Retention, WriteSnapshot, is_removable
 from holdfast.store.contract import Store
 from holdfast.store.rows import ROW_TYPES
 from holdfast.telemetry.heartbeats import LoopHeartbeats
@@ -105,6 +105,7 @@ class Cleanup:
         more |= self._store.deliveries.delete_old(*settled, DELIVERIES_PER_PASS) >= DELIVERIES_PER_PASS
         self._erase_again(now)
         self._remove_rows(now, store_time)
+        more |= self._forget_done()
         more |= self._remove_events(now)
         self.finished_at = store_time
         self._loop_heartbeats.beat("retention")
@@ -183,6 +184,17 @@ class Cleanup:
             self._cursors[row_type] = rows[-1].key[1:] if has_more else ("", "")
             keys = [row.key for row in rows if is_removable(row, before, store_time)]
             self._run_all([RemoveRow(account=key[1], cause=_CAUSE, key=key, before=before) for key in keys])
+
+    def _forget_done(self) -> bool:
+        """Remove the oldest done jobs of accounts that have too many."""
+        with self._store.read() as reader:
+            keys = [
+                key
+                for account in reader.log_accounts()
+                for key in reader.oldest_done(account, self._retention.done_jobs, ROWS_PER_PASS)
+            ]
+        removed = self._run_all([ForgetDone(account=key[1], cause=_CAUSE, key=key) for key in keys])
+        return any(removed)
 
     def _remove_events(self, now: Instant) -> bool:
         if not self._retention.events:

@@ -67,12 +67,12 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """About how many bytes it carries, which limits the size of a batch."""
         return 0
 
-    def wait_key(self) -> Key | None:
-        """The row that it may wait for, if it may wait for a name."""
-        return None
+    def wait_keys(self) -> tuple[Key, ...]:
+        """The rows that it may wait for, if it may wait for a name or for any of several."""
+        return ()
 
     def waiting_place(self) -> str | None:
-        """The id of the place that its caller kept in the queue of that row."""
+        """The id of the place that its caller kept in the queues of those rows."""
         return None
 
     def queues(self) -> tuple[Queue, ...]:
@@ -83,8 +83,8 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """About how many rows it touches."""
         return 1
 
-    def yield_to_waiters(self) -> Self:
-        """The command to run instead while other callers wait for the same row: it must not overtake them."""
+    def yield_to_waiters(self, keys: frozenset[Key]) -> Self:  # noqa: ARG002 - claims of names use it
+        """The command to run instead while other callers wait for these rows: it must not overtake them."""
         return self
 
     def give_back(self, outcome: T) -> Command[Any] | None:  # noqa: ARG002 - claims read the outcome
@@ -153,6 +153,11 @@ class Held(LeaseOutcome, frozen=True):
     """How many callers wait for it in this server."""
     waiting_id: str | None = None
     """Keeps the place of a caller that waited for as long as it wanted to, if it asks again soon."""
+
+    @property
+    def leases(self) -> tuple[Lease, ...]:
+        """Every lease that the caller may wait for."""
+        return (self.lease,)
 
 
 class Replayed(msgspec.Struct, frozen=True):

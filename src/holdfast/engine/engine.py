@@ -142,10 +142,10 @@ class Engine:
         self._outages.check_outdated()
         deadline = time.monotonic() + wait_seconds if wait_seconds > 0 else None
         ticket = Ticket(command, sink, slot, deadline, key)
-        if (deadline is None or command.once is not None) and self.name_waiters.has_waiters(command.wait_key()):
-            ticket.command = command.yield_to_waiters()
+        if (deadline is None or command.once is not None) and (waited := self.name_waiters.waited_for(command)):
+            ticket.command = command.yield_to_waiters(waited)
         # A request with an Idempotency-Key first runs, to find its stored answer; any other joins the queue at once.
-        if ticket.wait_key is None or command.once is not None or not self.name_waiters.join_queue(ticket):
+        if not ticket.wait_keys or command.once is not None or not self.name_waiters.join_queue(ticket):
             self.lanes.put(ticket, run_soon)
         else:
             self.registry.add(metric_names.CONTENDED, command.claims)
@@ -221,8 +221,9 @@ class Engine:
                     replies.append((ticket, outcome))
                 else:
                     self._wait_for_task(ticket, outcome)
-            elif ticket.wait_key is None:
-                replies.append((ticket, self.name_waiters.with_length(outcome) if type(outcome) is Held else outcome))
+            elif not ticket.wait_keys:
+                is_held = isinstance(outcome, Held)
+                replies.append((ticket, self.name_waiters.with_length(outcome) if is_held else outcome))
             elif isinstance(outcome, Held):
                 self._wait_for_name(ticket, outcome, committed)
             else:
@@ -255,20 +256,21 @@ class Engine:
         (self.task_waiters if ticket.queues else self.name_waiters).leave(ticket)
 
     def _wait_for_name(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
-        """Join the queue of a held name, and make sure that its head tries when the holder's lease expires."""
+        """Join the queues of held names, and make sure that their heads try when the holders' leases expire."""
         is_new = not ticket.is_waiting
         try:
             self.name_waiters.handle_not_granted(ticket, outcome)
         except HoldfastError as error:
             deliver([(ticket, error)])
             return
-        if is_new and self.name_waiters.length(outcome.lease.key) == 1:
+        if is_new:
             # A release after the answer and before the ticket joined the queue woke no ticket: try once more.
-            self.name_waiters.wake([outcome.lease.key])
-        if outcome.lease.expires_at is not None:
-            self.sweep.expect(outcome.lease.expires_at, committed.now)
-        elif outcome.lease.available_at is not None:  # a delay ends by itself, without a commit
-            self.name_waiters.wake_later(outcome.lease.key, (outcome.lease.available_at - committed.now) / SECOND)
+            self.name_waiters.wake([key for key in ticket.wait_keys if self.name_waiters.length(key) == 1])
+        for lease in outcome.leases:
+            if lease.expires_at is not None:
+                self.sweep.expect(lease.expires_at, committed.now)
+            elif lease.available_at is not None:  # a delay ends by itself, without a commit
+                self.name_waiters.wake_later(lease.key, (lease.available_at - committed.now) / SECOND)
 
     def _settle(self, ticket: Ticket, outcome: Any) -> None:
         if ticket.queues:

@@ -22,12 +22,17 @@ VACANT_ELECTION_RETENTION = 3600 * SECOND
 """How long a vacant election is kept. Any client can create elections, so there may be many."""
 
 
+MAX_DONE = 100_000
+
+
 class Retention(msgspec.Struct, frozen=True):
     """How long finished rows and old events are kept; 0 means for ever."""
 
     tasks: Instant = 30 * DAY
     events: Instant = 90 * DAY
     names: Instant = 30 * DAY
+    done_jobs: int = MAX_DONE
+    """How many jobs of an account are remembered as done; the oldest are forgotten first."""
     dead_letters: bool = True
     """Whether dead letters are removed like other finished tasks."""
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
@@ -45,6 +50,8 @@ def is_removable(row: Row, before: Instant, now: Instant) -> bool:
     if isinstance(row, Session):
         return row.ended_at is not None and row.changed_at < before
     if not isinstance(row, Lease) or leases.is_held(row) or row.acl is not None or leases.is_delayed(row, now):
+        return False
+    if leases.is_done(row, now):
         return False
     is_election = row.id.startswith(ELECTION_PREFIX)
     return row.changed_at < (max(before, now - VACANT_ELECTION_RETENTION) if is_election else before)
@@ -84,6 +91,24 @@ class RemoveRow(Command[bool], frozen=True):
         """Whether it was removed."""
         row = view.at(self.key)
         if row is None or not is_removable(row, self.before, view.now):
+            return False
+        view.remove(row, "forgotten")
+        return True
+
+
+class ForgetDone(Command[bool], frozen=True):
+    """Remove a name whose work is done, because the account has too many of them."""
+
+    key: Key
+
+    def needs(self) -> Needs:
+        """The row."""
+        return Needs(rows=(self.key,))
+
+    def decide(self, view: View) -> bool:
+        """Whether it was removed."""
+        row = view.at(self.key)
+        if not isinstance(row, Lease) or row.done_at is None or leases.is_held(row) or row.acl is not None:
             return False
         view.remove(row, "forgotten")
         return True

@@ -56,7 +56,7 @@ class Ticket:
         "sink",
         "slot",
         "try_again",
-        "wait_key",
+        "wait_keys",
         "waiting_command",
     )
 
@@ -77,8 +77,8 @@ class Ticket:
         """Until when, by the monotonic clock, the caller is willing to wait; None if it does not wait."""
         self.key = key
         """The caller's key, to be checked again after a wait; None for callers without one."""
-        self.wait_key: Key | None = None if deadline is None else command.wait_key()
-        """The row it waits for, if it may wait for one."""
+        self.wait_keys: tuple[Key, ...] = () if deadline is None else command.wait_keys()
+        """The rows it waits for, if it may wait for a name."""
         self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
         """The task queues it waits for, if it may wait for tasks."""
         self.is_waiting = False

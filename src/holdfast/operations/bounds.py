@@ -110,6 +110,9 @@ JOB_ID = Length(NAME_LIMIT, least=1)
 JOB_TTL = Range(1, HOUR, if_omitted=120)
 JOB_OWNER = Length(256, least=1)
 JOB_METADATA = JsonSize(4 * KB)
+ANY_OF = Count(100, least=1)
+JOB_RESULT = JsonSize(64 * KB)
+DONE_FOR = Range(1, 3650 * DAY, if_omitted=7 * DAY)
 JOB_PAGE = Range(1, 1000, if_omitted=100)
 SESSION_LEASE_ID = Length(256)
 WAITING_ID = Length(64)
@@ -184,12 +187,20 @@ ELECTION_TTL = Range(5, 300, if_omitted=30)
 MORE_TYPES = Count(TASK_CLAIM_TYPES.most - 1)
 """One less than the limit, because `type` counts as well."""
 _CLAIMER: dict[str, Bound] = {"worker_id": TASK_LABEL, "session_lease_id": TASK_LABEL}
+_HANDOVER: dict[str, Bound] = {"note": NOTE, "checkpoint": CHECKPOINT}
 _PROOF: dict[str, Bound] = {
     "lease_id": TASK_LABEL,
     "worker_id": TASK_LABEL,
-    "note": NOTE,
-    "checkpoint": CHECKPOINT,
+    **_HANDOVER,
     "progress": PROGRESS,
+}
+_CLAIM_JOB: dict[str, Bound] = {
+    "owner": JOB_OWNER,
+    "ttl_seconds": JOB_TTL,
+    "metadata": JOB_METADATA,
+    "session_lease_id": SESSION_LEASE_ID,
+    "wait_seconds": WAIT,
+    "waiting_id": WAITING_ID,
 }
 _CONTEXT: dict[str, Bound] = {
     "turn": SESSION_TURN,
@@ -203,21 +214,10 @@ _WEBHOOK: dict[str, Bound] = {"url": WEBHOOK_URL, "events": WEBHOOK_EVENTS, "sub
 _TASK_TEXTS = ("cursor", "type", "tag", "key", "uniqueKey", "worker", "sessionId")
 
 FIELDS: dict[str, dict[str, Bound]] = {
-    "claim_job": {
-        "owner": JOB_OWNER,
-        "ttl_seconds": JOB_TTL,
-        "metadata": JOB_METADATA,
-        "session_lease_id": SESSION_LEASE_ID,
-        "wait_seconds": WAIT,
-        "waiting_id": WAITING_ID,
-    },
-    "heartbeat_job": {
-        "ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most),
-        "note": NOTE,
-        "checkpoint": CHECKPOINT,
-        "progress": PROGRESS,
-    },
-    "release_job": {"note": NOTE, "checkpoint": CHECKPOINT},
+    "claim_job": _CLAIM_JOB,
+    "claim_any_job": {"any_of": ANY_OF, **_CLAIM_JOB},
+    "heartbeat_job": {"ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most), **_HANDOVER, "progress": PROGRESS},
+    "release_job": {**_HANDOVER, "result": JOB_RESULT, "done_for_seconds": DONE_FOR},
     "heartbeat_leases": {"leases": HEARTBEAT_LEASES},
     "force_release_job": {"reason": FORCE_REASON},
     "list_claimed_jobs": {"limit": JOB_PAGE},

@@ -12,7 +12,7 @@ _NAMED = """
     get_lock_status acquire_lock renew_lock release_lock set_lock_acl watch_lock
 """
 _COVERED = """
-    heartbeat_leases list_claimed_jobs list_locks list_events
+    claim_any_job heartbeat_leases list_claimed_jobs list_locks list_events
     list_keys create_key read_key rotate_key revoke_key
 """
 _OWN = """

@@ -50,6 +50,7 @@ _WORKERS = "jobs tasks:work"
 """Scopes of clients that hold jobs or tasks."""
 _JOBS = (
     ("claim_job", "POST", "/{job_id...}/claim", "Claim a job, or read its owner if it is held.", "jobs", CLAIM),
+    ("claim_any_job", "POST", "/claim", "Claim the first of several jobs that is free.", "jobs", CLAIM),
     (
         "heartbeat_job",
         "POST",

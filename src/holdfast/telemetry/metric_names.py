@@ -68,18 +68,19 @@ DELIVERIES = _counter(
 
 CLAIMS = _counter(
     "holdfast_claims",
-    "Claims answered: granted, held by another holder, nothing to claim, or refused.",
+    "Claims answered: granted, held by another holder, nothing to claim, refused, or done already.",
     family=CLAIMED,
-    outcome=("granted", "held", "empty", "refused"),
+    outcome=("granted", "held", "empty", "refused", "done"),
 )
 CONTENDED = _counter("holdfast_contended_claims", "Claims that found another holder, whether they waited or not.",
                      family=CLAIMED)  # fmt: skip
 RENEWALS = _counter("holdfast_renewals", "Renewals by holders.", family=FAMILIES)
 RELEASES = _counter(
     "holdfast_releases",
-    "Leases released by their holder or with its session, forced by an administrator, or never delivered.",
+    "Leases released by their holder (also with the outcome done or failed) or with its session, forced by an"
+    " administrator, or never delivered.",
     family=CLAIMED,
-    how=("released", "forced", "undelivered"),
+    how=("released", "forced", "undelivered", "done", "failed"),
 )
 EXPIRIES = _counter("holdfast_expiries", "Leases and sessions that expired.", family=FAMILIES)
 TAKEOVERS = _counter("holdfast_takeovers", "Claims of something whose last lease had expired.", family=CLAIMED)

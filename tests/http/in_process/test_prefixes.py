@@ -64,7 +64,7 @@ def test_every_operation_has_a_rule_and_only_those_without_a_key_are_public():
 
 
 def test_every_path_with_a_name_has_the_rule_for_names():
-    named = {each.name for each in OPERATIONS if each.path.startswith(("/v1/jobs/", "/locks/"))}
+    named = {each.name for each in OPERATIONS if each.path.startswith(("/v1/jobs/{", "/locks/"))}
     assert named == {name for name, rule in PREFIX_RULES.items() if rule == NAMED}
 
 
@@ -142,6 +142,6 @@ def test_creating_a_key_with_a_prefix_and_the_tasks_scope_returns_a_warning(outs
 def test_the_covered_operations_are_those_whose_handlers_filter():
     """Each of these has its own check above or in `test_nothing_outside_the_prefix_is_shown_or_changed`."""
     assert {name for name, rule in PREFIX_RULES.items() if rule == COVERED} == {
-        "heartbeat_leases", "list_claimed_jobs", "list_locks", "list_events",
+        "claim_any_job", "heartbeat_leases", "list_claimed_jobs", "list_locks", "list_events",
         "list_keys", "create_key", "read_key", "rotate_key", "revoke_key",
     }  # fmt: skip

@@ -14,6 +14,7 @@ from holdfast.settings import sqlite_path
 from tests import task_commands as commands
 from tests.compat.orchestrion.states import dead, held
 from tests.http.replies import done, events
+from tests.postgres import AS_SERVER
 from tests.support import make_store, stop_in_time, wait_until
 
 pytest_plugins = ["tests.http.fresh_accounts", "tests.http.embedded_engines"]
@@ -52,7 +53,10 @@ def test_the_log_cannot_be_changed_by_sql(account, server, change):
             connection.execute(change)
         connection.close()
     else:
-        with psycopg.connect(server.store) as connection, pytest.raises(psycopg.errors.RaiseException):
+        with (
+            psycopg.connect(server.store, options=AS_SERVER) as connection,
+            pytest.raises(psycopg.errors.RaiseException),
+        ):
             connection.execute(change)
     assert events(account) == before
 

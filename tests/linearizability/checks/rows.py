@@ -38,12 +38,13 @@ def matches(before: Any, after: Any, row: Row) -> Any | None:
         row.get("attempt_count", 0),
     ):
         return None
+    is_same = not isinstance(after, Job) or (after.done is None) == (row.get("done_at") is None)
     if after.proof is None:
-        return after if row.get("proof") is None else None
+        return after if is_same and row.get("proof") is None else None
     name = row.get("worker") if isinstance(after, Task) else row.get("owner")
     if row.get("proof") is None or (name, row.get("session")) != (after.owner, after.session):
         return None
-    return _exact(before, after, row) if _in_range(after, row) else None
+    return _exact(before, after, row) if is_same and _in_range(after, row) else None
 
 
 def _in_range(after: Job | Task | Session, row: Row) -> bool:
@@ -88,7 +89,8 @@ def changes_without_call(state: State, entry: LogEntry, rows: dict[str, Row], ca
 def _without_holder(held: Job | Task, verb: str, now: Moment, calls: list[Call]) -> Job | Task | None:
     """The job or the task after the server took it from its holder; None if it must not."""
     if verb == "undelivered" and not _was_answered(held.proof, calls):
-        return free(held, now) if isinstance(held, Job) else hand_back(held, "undelivered", now)
+        is_job = isinstance(held, Job)
+        return free(held, now)._replace(done=held.done) if is_job else hand_back(held, "undelivered", now)
     if verb in {"expired", "dead_lettered"} and may_expire(held, now):
         return free(held, now) if isinstance(held, Job) else lapse(held, now)
     return None

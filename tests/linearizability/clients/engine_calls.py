@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.core import lease as leases
 from holdfast.core.errors import Conflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken, Trouble
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
@@ -11,7 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Held
-from holdfast.engine.verbs import jobs, sessions
+from holdfast.engine.verbs import job_claims, jobs, sessions
 from holdfast.engine.verbs.tasks import claiming, creating, holding
 from holdfast.store.contract import Reader
 from holdfast.store.postgres.reader import PostgresReader
@@ -45,7 +46,7 @@ def command_of(call: Call) -> Command[Any]:
 
 def _claim_job(args: dict[str, Any]) -> dict[str, Any]:
     named = {"name": args["job"], "lease_id": args["lease_id"], "holder": args["lease_id"], "owner": args["owner"]}
-    return {"by": BY, "ttl": args["ttl"], **named, **_for_session(args)}
+    return {"by": BY, "ttl": args["ttl"], "again": args["again"], **named, **_for_session(args)}
 
 
 def _claim_task(args: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +72,10 @@ def _job(args: dict[str, Any]) -> dict[str, Any]:
     return {"name": args["job"], "lease_id": args["lease_id"]}
 
 
+def _release_job(args: dict[str, Any]) -> dict[str, Any]:
+    return _job(args) | ({"how": "done", "result": args["result"]} if "result" in args else {})
+
+
 def _task(args: dict[str, Any]) -> dict[str, Any]:
     return {"task_id": args["task"], "lease_id": args["lease_id"]}
 
@@ -80,9 +85,9 @@ def _session(args: dict[str, Any]) -> dict[str, Any]:
 
 
 _COMMANDS: dict[str, tuple[Any, Any]] = {
-    "claim_job": (jobs.ClaimJob, _claim_job),
+    "claim_job": (job_claims.ClaimJob, _claim_job),
     "heartbeat_job": (jobs.HeartbeatJob, _job),
-    "release_job": (jobs.ReleaseJob, _job),
+    "release_job": (jobs.ReleaseJob, _release_job),
     "create_task": (creating.CreateTask, _create_task),
     "claim_task": (claiming.ClaimTasks, _claim_task),
     "heartbeat_task": (holding.HeartbeatTask, _task),
@@ -110,10 +115,12 @@ def answer_of(call: Call, outcome: Any) -> dict[str, Any] | None:
         return _refusal(call, outcome)
     shown: dict[str, Any]
     match outcome:
-        case jobs.Claimed():
+        case job_claims.Claimed():
             shown = {"is": "granted", **_ids(outcome.lease_id), **_lease(outcome.lease)}
         case Held():
             shown = {"is": "held", "owner": outcome.lease.owner, "expires_at": outcome.lease.expires_at}
+        case job_claims.Done():
+            shown = {"is": "done", "result": outcome.lease.result}
         case jobs.Changed():
             done = "released" if call.verb == "release_job" else "renewed"
             shown = {"is": done, "expires_at": outcome.lease.expires_at}
@@ -186,6 +193,8 @@ def _shown(call: Call, reader: Reader) -> dict[str, Any]:
         return {"is": task.state, "attempt": task.attempt, "result": task.result}
     if call.verb == "read_job":
         lease = read_one_effective(reader, Lease, ACCOUNT, args["job"])
+        if lease is not None and leases.is_done(lease, reader.now):
+            return {"is": "done", "result": lease.result}
         if lease is None or lease.expires_at is None or lease.expires_at <= reader.now:
             return {"is": "free"}
         return {"is": "claimed", "owner": lease.owner, "expires_at": lease.expires_at}

@@ -81,12 +81,15 @@ def request_of(call: Call) -> Sent:
     args = call.args
     if verb == "read":
         return "GET", f"/v1/{noun}s/{args[noun]}", None
-    result = {"result": json.loads(args["result"])} if verb == "complete" else {}
+    result = {"result": json.loads(args["result"])} if "result" in args else {}
+    if result and noun == "job":
+        result |= {"outcome": "done", "done_for_seconds": None}
     return "POST", f"/v1/{noun}s/{args[noun]}/{verb}", {"lease_id": args["lease_id"], **result}
 
 
 def _claim_job(call: Call) -> Sent:
     body = {"owner": call.args["owner"], "ttl_seconds": call.args["ttl"] // SECOND, **_for_session(call)}
+    body["again"] = call.args["again"]
     return "POST", f"/v1/jobs/{call.args['job']}/claim", body
 
 
@@ -164,11 +167,17 @@ def _refusal(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _granted_job(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    if body["status"] == "done":
+        return _done(body)
     until = _instant(body["expires_at"])
     if body["status"] == "held":
         return {"is": "held", "owner": body["owner"], "expires_at": until}
     ids = {"lease_id": body["lease_id"], "proof": proof_of(body["lease_id"]), "token": body["token"]}
     return {"is": "granted", **ids, "expires_at": until, "now": _instant(body["claimed_at"])}
+
+
+def _done(body: dict[str, Any]) -> dict[str, Any]:
+    return {"is": "done", "result": json.dumps(body["result"])}
 
 
 def _begun(call: Call, body: dict[str, Any]) -> dict[str, Any]:
@@ -198,6 +207,8 @@ def _read_session(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 def _read_job(call: Call, body: dict[str, Any]) -> dict[str, Any]:
     if body["status"] == "free":
         return {"is": "free"}
+    if body["status"] == "done":
+        return _done(body)
     return {"is": "claimed", "owner": body["owner"], "expires_at": _instant(body["expires_at"])}
 
 

@@ -95,6 +95,7 @@ class Worker:
         lease_id, draw = self.jobs.get(job), self.rng.random()
         if lease_id is None or draw < 0.1:
             asked = {"job": job, "owner": self.name, "ttl": self._ttl(), "lease_id": None, "proof": None}
+            asked["again"] = self.rng.random() < 0.5
             if self.names.wait_seconds:
                 asked["wait_seconds"] = self.rng.choice([0.0, self.names.wait_seconds])
             return "claim_job", asked | self._for_session()
@@ -102,7 +103,9 @@ class Worker:
             del self.jobs[job]
             return "read_job", {"job": job}
         verb = "heartbeat_job" if draw < 0.65 else "release_job"
-        return verb, {"job": job, "lease_id": lease_id, "proof": proof_of(lease_id)}
+        is_done = verb == "release_job" and self.rng.random() < 0.5
+        result = {"result": f'"{proof_of(lease_id)}"'} if is_done else {}
+        return verb, {"job": job, "lease_id": lease_id, "proof": proof_of(lease_id)} | result
 
     def _about_a_task(self) -> Asked:
         if not self.tasks:

@@ -34,18 +34,29 @@ def claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
         return
     if kind in {None, "granted"} and may_claim_for(state, call, now):
         for way in ways_to_be_free(state, key, now):
-            if session is None or ("session", session) not in way:
+            is_done = way.get(key, job).done is not None
+            if (call.args.get("again") or not is_done) and (session is None or ("session", session) not in way):
                 yield from _grant(state, call, now, way)
-    elif kind == "held":
+    elif kind == "done":
         assert answer is not None
-        if (
-            answer["owner"] is None and "wait_seconds" in call.args
-        ):  # it is free, and goes to the first who waits for it
-            yield from ({} for _ in ways_to_be_free(state, key, now))
-        same = job.proof is not None and job.owner == answer["owner"] and may_live(job, now)
-        if same and fits(answer["expires_at"], job, _session(state, job.session)):
+        if job.proof is None and job.done == answer["result"] and not call.args.get("again"):
             yield {}
+    elif kind == "held":
+        yield from _held(state, call, now)
     elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
+        yield {}
+
+
+def _held(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Held by the owner that the answer names; or free, and it goes to the first who waits for it."""
+    key = ("job", call.args["job"])
+    job: Job = state[key]
+    answer = call.answer
+    assert answer is not None
+    if answer["owner"] is None and "wait_seconds" in call.args:
+        yield from ({} for way in ways_to_be_free(state, key, now) if way.get(key, job).done is None)
+    same = job.proof is not None and job.owner == answer["owner"] and may_live(job, now)
+    if same and fits(answer["expires_at"], job, _session(state, job.session)):
         yield {}
 
 
@@ -57,7 +68,7 @@ def _grant(state: State, call: Call, now: Moment, way: Changes) -> Iterator[Chan
     ttl = call.args["ttl"]
     granted = Job(
         proof=answer["proof"], owner=call.args["owner"], token=answer["token"], ttl=ttl, session=session,
-        at=now.at, **deadline(now, ttl),
+        done=before.done, at=now.at, **deadline(now, ttl),
     )  # fmt: skip
     if answer["token"] > before.token and fits(answer.get("expires_at"), granted, _session(state, session)):
         unknown = {"token": before.token} if call.answer is None else {}
@@ -82,7 +93,7 @@ def heartbeat_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
 
 
 def release_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """Released by its live holder, lost for everybody else."""
+    """Released by its live holder, done if it says so; lost for everybody else."""
     key = ("job", call.args["job"])
     job: Job = state[key]
     now = now.after(job.at)
@@ -90,18 +101,23 @@ def release_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
         return
     if call.answer is None or call.answer["is"] == "released":
         if is_held_by(state, job, call.args["proof"], now):
-            yield {key: free(job, now)}
+            yield {key: free(job, now)._replace(done=call.args.get("result"))}
     elif call.answer["is"] == "lost":
         yield from lost(state, job, call, now)
 
 
 def read_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """The owner and the deadline, or free."""
+    """The owner and the deadline, or done, or free."""
     job: Job = state["job", call.args["job"]]
     assert call.answer is not None
     now = reading(now, job.at)
     if call.answer["is"] == "free":
-        if job.proof is None or may_expire(job, now) or session_may_be_over(state, job.session, now):
+        is_free = job.proof is None and job.done is None
+        is_over = job.proof is not None and (may_expire(job, now) or session_may_be_over(state, job.session, now))
+        if is_free or is_over:
+            yield {}
+    elif call.answer["is"] == "done":
+        if job.proof is None and job.done == call.answer["result"]:
             yield {}
     elif job.proof is not None and job.owner == call.answer["owner"] and may_live(job, now):
         session = _session(state, job.session)

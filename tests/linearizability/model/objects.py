@@ -54,6 +54,8 @@ class Job(NamedTuple):
     soonest: int = 0
     latest: int = 0
     session: str | None = None
+    done: str | None = None
+    """The result of the work, if it is done; it stays while somebody does it again."""
     at: int = 0
     """When it last changed."""
 
@@ -124,7 +126,7 @@ def session_may_be_over(state: State, session: str | None, now: Moment) -> bool:
 
 
 def free(job: Job, now: Moment) -> Job:
-    """The job without a holder; its newest token stays."""
+    """The job without a holder, not done; its newest token stays."""
     return Job(token=job.token, at=now.at)
 
 

@@ -8,22 +8,49 @@ from holdfast.client.errors import Document, HoldfastError
 from holdfast.client.leases.async_lease import AsyncLease
 from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
 from holdfast.client.leases.types import COMPLETE_SECONDS
+from holdfast.client.methods.jobs import done_for
 from holdfast.client.worker_errors import failure
+from holdfast.operations.bounds import DONE_FOR
 
 
-class AsyncJob(JobLeaseBase, AsyncLease):
-    """A job that is held inside the `async with` block and released at its end."""
+class AsyncWorkLease(JobLeaseBase, AsyncLease):
+    """A job or a task that is held inside the `async with` block."""
 
     async def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
         await self.renew(checkpoint=data, **self.handover)
+
+    async def _settle(self, operation: str, **more: Any) -> Document:
+        self._check_process()
+        fields = self.terms.proof | self.handover | more
+        document = await self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
+        self.is_settled = True
+        await self._renewals.discard(self)
+        return document
+
+
+class AsyncJob(AsyncWorkLease):
+    """A job that is held inside the `async with` block and released at its end."""
+
+    async def done(self, result: Any = None, *, done_for_seconds: int | None = DONE_FOR.default) -> Document:
+        """Release the job as done: who claims it within that time (None: ever) gets the result instead."""
+        kept = done_for(done_for_seconds)
+        return await self._settle("release_job", outcome="done", result=result, done_for_seconds=kept)
+
+    async def failed(self, result: Any = None) -> Document:
+        """Release the job as failed: the next owner finds that, and the result, in `previous`."""
+        return await self._settle("release_job", outcome="failed", result=result)
+
+    async def _finish(self, error: BaseException | None) -> None:
+        if not self.is_settled:
+            await super()._finish(error)
 
 
 class AsyncLeader(AsyncLease):
     """Leadership of an election, held inside the `async with` block."""
 
 
-class AsyncTaskLease(TaskLeaseBase, AsyncJob):
+class AsyncTaskLease(TaskLeaseBase, AsyncWorkLease):
     """A task that is held inside the `async with` block: completed at its end, failed if the block raises.
 
     Set `result`, or call `complete`, `fail` or `release` yourself. `check()` also raises CancelRequested.
@@ -40,14 +67,6 @@ class AsyncTaskLease(TaskLeaseBase, AsyncJob):
     async def release(self, delay_seconds: int | None = None) -> Document:
         """Return the task to its queue; the attempt is not counted."""
         return await self._settle("release_task", delay_seconds=delay_seconds)
-
-    async def _settle(self, operation: str, **more: Any) -> Document:
-        self._check_process()
-        fields = self.terms.proof | self.handover | more
-        document = await self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
-        self.is_settled = True
-        await self._renewals.discard(self)
-        return document
 
     async def _finish(self, error: BaseException | None) -> None:
         if self.is_settled:

@@ -68,6 +68,14 @@ class LeaseBase:
 class JobLeaseBase(LeaseBase):
     """A held job."""
 
+    is_settled = False
+    """Whether it was done, completed, failed or released already."""
+
+    @property
+    def id(self) -> str:
+        """The job's name."""
+        return str(self.document["job_id"])
+
     @property
     def previous(self) -> Document | None:
         """How the last ownership ended, with its `note` and `checkpoint`; None if there was none."""
@@ -90,8 +98,6 @@ class TaskLeaseBase(JobLeaseBase):
 
     result: Document | None = None
     """The result with which the task is completed at the end of the block."""
-    is_settled = False
-    """Whether the task was completed, failed or released already."""
 
     @property
     def id(self) -> str:

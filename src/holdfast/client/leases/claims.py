@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from holdfast.client.errors import Document, Held, HoldfastError, LeaseLost, NotFound, OutcomeUnknown
+from holdfast.client.errors import Document, Done, Held, HoldfastError, LeaseLost, NotFound, OutcomeUnknown
 from holdfast.client.leases.clock import now
 from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.operations.bounds import WAIT
@@ -71,33 +71,37 @@ class ClaimAttempts:
             return LeaseState(terms, self._sent)
         self._place = {"waiting_id": document["waiting_id"]} if "waiting_id" in document else {}
         left = self._end - time.monotonic()
-        if left <= 0:
+        if left <= 0 or document.get("status") == "done":
             raise self._claim.refusal(document)
         return min(self._claim.pause(document), left)
 
 
 class JobClaim(msgspec.Struct, frozen=True):
-    """Claim of a job by its name."""
+    """Claim of a job by its name, or of any of several."""
 
-    job_id: str
+    target: dict[str, Any]
+    """`job_id`, or `any_of` with an `order`."""
     owner: str
     metadata: Any
     ttl: int
     more: dict[str, Any]
-    operation: str = "claim_job"
+
+    @property
+    def operation(self) -> str:
+        return "claim_job" if "job_id" in self.target else "claim_any_job"
 
     def arguments(self, left: float, /) -> dict[str, Any]:
-        arguments = {"job_id": self.job_id, "owner": self.owner, "metadata": self.metadata, "ttl_seconds": self.ttl}
-        return arguments | self.more | {"wait_seconds": _wait_seconds(left)}
+        arguments = {"owner": self.owner, "metadata": self.metadata, "ttl_seconds": self.ttl}
+        return self.target | arguments | self.more | {"wait_seconds": _wait_seconds(left)}
 
     def terms(self, document: Document) -> Terms | None:
         if document["status"] != "claimed":
             return None
         return Terms(
-            what=f"job {self.job_id}",
+            what=f"job {document['job_id']}",
             token=document["token"],
             **self.duration(document)._asdict(),
-            proof=(proof := {"job_id": self.job_id, "lease_id": document["lease_id"]}),
+            proof=(proof := {"job_id": document["job_id"], "lease_id": document["lease_id"]}),
             renewal="heartbeat_job",
             release="release_job",
             document=document,
@@ -108,8 +112,10 @@ class JobClaim(msgspec.Struct, frozen=True):
         return Duration(float(document["expires_in_seconds"]), float(document["heartbeat_every_seconds"]))
 
     def refusal(self, document: Document) -> HoldfastError:
+        if document["status"] == "done":
+            return Done(f"job {document['job_id']} is done since {document['at']}", document=document)
         return Held(
-            f"job {self.job_id} is held by {document.get('owner')}",
+            f"job {document['job_id']} is held by {document.get('owner')}",
             retry_after=_retry_after(document),
             document=document,
         )

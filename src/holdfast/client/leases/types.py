@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 from holdfast.client.errors import Document, HoldfastError
 from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
 from holdfast.client.leases.lease import Lease
+from holdfast.client.methods.jobs import done_for
 from holdfast.client.worker_errors import failure
+from holdfast.operations.bounds import DONE_FOR
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -18,19 +20,43 @@ COMPLETE_SECONDS = 30.0
 """Limit for all attempts to record the outcome of a task."""
 
 
-class Job(JobLeaseBase, Lease):
-    """A job that is held inside the `with` block and released at its end."""
+class WorkLease(JobLeaseBase, Lease):
+    """A job or a task that is held inside the `with` block."""
 
     def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
         self.renew(checkpoint=data, **self.handover)
+
+    def _settle(self, operation: str, **more: Any) -> Document:
+        self._check_process()
+        fields = self.terms.proof | self.handover | more
+        document = self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
+        self.is_settled = True
+        self._client.renewals.discard(self)
+        return document
+
+
+class Job(WorkLease):
+    """A job that is held inside the `with` block and released at its end."""
+
+    def done(self, result: Any = None, *, done_for_seconds: int | None = DONE_FOR.default) -> Document:
+        """Release the job as done: who claims it within that time (None: ever) gets the result instead."""
+        return self._settle("release_job", outcome="done", result=result, done_for_seconds=done_for(done_for_seconds))
+
+    def failed(self, result: Any = None) -> Document:
+        """Release the job as failed: the next owner finds that, and the result, in `previous`."""
+        return self._settle("release_job", outcome="failed", result=result)
+
+    def _finish(self, error: BaseException | None) -> None:
+        if not self.is_settled:
+            super()._finish(error)
 
 
 class Leader(Lease):
     """Leadership of an election, held inside the `with` block."""
 
 
-class TaskLease(TaskLeaseBase, Job):
+class TaskLease(TaskLeaseBase, WorkLease):
     """A task that is held inside the `with` block: completed at its end, failed if the block raises.
 
     Set `result`, or call `complete`, `fail` or `release` yourself. `check()` also raises CancelRequested.
@@ -54,14 +80,6 @@ class TaskLease(TaskLeaseBase, Job):
     def release(self, delay_seconds: int | None = None) -> Document:
         """Return the task to its queue; the attempt is not counted."""
         return self._settle("release_task", delay_seconds=delay_seconds)
-
-    def _settle(self, operation: str, **more: Any) -> Document:
-        self._check_process()
-        fields = self.terms.proof | self.handover | more
-        document = self._client.call(operation, **fields, deadline=COMPLETE_SECONDS)
-        self.is_settled = True
-        self._client.renewals.discard(self)
-        return document
 
     def _finish(self, error: BaseException | None) -> None:
         if self.is_settled:

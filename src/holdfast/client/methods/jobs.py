@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from holdfast.client.methods.base import Caller, R
+from holdfast.operations.bounds import DONE_FOR
 
 
 class JobMethods(Caller[R]):
@@ -21,11 +24,13 @@ class JobMethods(Caller[R]):
         session_id: str | None = None,
         session_lease_id: str | None = None,
         waiting_id: str | None = None,
+        again: bool | None = None,
     ) -> R:
         """Claim a job, or read its owner if it is held. `ttl` is in seconds; `wait_seconds` waits in the job's queue.
 
-        `status` in the answer is `claimed`, with `lease_id`, `token` and what the `previous` owner left, or `held`,
-        with the `owner`. See `Client.job` for a claim that is renewed and released for you.
+        `status` in the answer is `claimed`, with `lease_id`, `token` and what the `previous` owner left; `held`, with
+        the `owner`; or `done`, with the `result`, unless you claim it `again`. See `Client.job` for a claim that is
+        renewed and released for you.
         """
         return self.call(
             "claim_job",
@@ -37,6 +42,39 @@ class JobMethods(Caller[R]):
             session_id=session_id,
             session_lease_id=session_lease_id,
             waiting_id=waiting_id,
+            again=again,
+        )
+
+    def claim_any_job(
+        self,
+        any_of: list[str],
+        owner: str,
+        metadata: dict[str, Any] | str | None = None,
+        ttl: int = 120,
+        *,
+        order: str | None = None,
+        wait_seconds: float | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
+        waiting_id: str | None = None,
+        again: bool | None = None,
+    ) -> R:
+        """Claim the first of several jobs that is free, in the given `order` or a `random` one.
+
+        The answer is that of `claim_job`; its `job_id` says which one it is.
+        """
+        return self.call(
+            "claim_any_job",
+            any_of=any_of,
+            owner=owner,
+            metadata=metadata,
+            ttl_seconds=ttl,
+            order=order,
+            wait_seconds=wait_seconds,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
+            waiting_id=waiting_id,
+            again=again,
         )
 
     def heartbeat_job(
@@ -70,10 +108,33 @@ class JobMethods(Caller[R]):
         return self.call("heartbeat_leases", leases=leases)
 
     def release_job(
-        self, job_id: str, lease_id: str, *, token: int | None = None, note: str | None = None, checkpoint: Any = None
+        self,
+        job_id: str,
+        lease_id: str,
+        *,
+        token: int | None = None,
+        note: str | None = None,
+        checkpoint: Any = None,
+        outcome: str | None = None,
+        result: Any = None,
+        done_for_seconds: int | None = DONE_FOR.default,
     ) -> R:
-        """Release a job; `note` and `checkpoint` are kept for the next owner."""
-        return self.call("release_job", job_id=job_id, lease_id=lease_id, token=token, note=note, checkpoint=checkpoint)
+        """Release a job; `note` and `checkpoint` are kept for the next owner.
+
+        `outcome` is `free`, `failed` or `done`: a done job cannot be claimed for `done_for_seconds` (None: never), and
+        whoever tries gets the `result`.
+        """
+        return self.call(
+            "release_job",
+            job_id=job_id,
+            lease_id=lease_id,
+            token=token,
+            note=note,
+            checkpoint=checkpoint,
+            outcome=outcome,
+            result=result,
+            done_for_seconds=done_for(done_for_seconds) if outcome == "done" else None,
+        )
 
     def force_release_job(self, job_id: str, reason: str) -> R:
         """Release a job that another worker holds; needs a key with the scope `admin`."""
@@ -83,6 +144,18 @@ class JobMethods(Caller[R]):
         """Read the owner of a job, or how its last ownership ended."""
         return self.call("get_job_owner", job_id=job_id)
 
-    def list_claimed_jobs(self, prefix: str | None = None, *, limit: int | None = None, cursor: str | None = None) -> R:
-        """List the jobs that are held now."""
-        return self.call("list_claimed_jobs", limit=limit, prefix=prefix, cursor=cursor)
+    def list_claimed_jobs(
+        self,
+        prefix: str | None = None,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: str | None = None,
+    ) -> R:
+        """List the jobs that are held now, or with the `state` `done` those that are done."""
+        return self.call("list_claimed_jobs", limit=limit, prefix=prefix, cursor=cursor, state=state)
+
+
+def done_for(seconds: int | None) -> int | msgspec.Raw:
+    """The field `done_for_seconds`: null means for good, and must be sent."""
+    return msgspec.Raw(b"null") if seconds is None else seconds

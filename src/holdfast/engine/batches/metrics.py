@@ -14,6 +14,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.batches.steps import Step
 from holdfast.engine.command import Held
+from holdfast.engine.verbs.job_claims import Done
 from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.tasks.claiming import Busy, Empty
 from holdfast.telemetry import metric_names
@@ -26,6 +27,12 @@ _CONFLICTS = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
 _FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session"}
 _UNAVAILABLE = (Held, Delayed, Busy, TaskClaimed)
 """Outcomes of a claim that is not possible now: held by another, delayed, or the session has a task in flight."""
+_NOT_GRANTED: tuple[tuple[Any, str], ...] = (
+    (Empty, "empty"),
+    (Done, "done"),
+    (_UNAVAILABLE, "held"),
+    (Refused, "refused"),
+)
 _ENDINGS = frozenset({"expired", "dead_lettered", "cancelled"})
 """Event verbs of steps by which a lease may have expired."""
 _COUNTERS: dict[tuple[str, str], int] = {
@@ -119,8 +126,8 @@ def _classify(outcome: Any) -> _Class:
     """
     kind = type(outcome)
     if kind not in _CLASSES:
-        why = "held" if issubclass(kind, _UNAVAILABLE) else "refused" if issubclass(kind, Refused) else None
-        _CLASSES[kind] = issubclass(kind, _CONFLICTS), "empty" if issubclass(kind, Empty) else why
+        why = next((why for kinds, why in _NOT_GRANTED if issubclass(kind, kinds)), None)
+        _CLASSES[kind] = issubclass(kind, _CONFLICTS), why
     return _CLASSES[kind]
 
 

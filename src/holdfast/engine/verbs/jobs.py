@@ -1,32 +1,20 @@
-"""Commands of jobs: claim, heartbeat, release, force-release."""
+"""Commands of the holders of jobs: heartbeat, release, force-release."""
 
 from __future__ import annotations
 
-import msgspec
 from msgspec.structs import replace
 
-from holdfast.core import acl
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core.errors import LeaseGone, LeaseLost, LeaseMismatch, NotHeld, WrongToken
-from holdfast.core.lease import FORCED, JOB, RELEASED, UNDELIVERED, Claim, Ended, Lease, proof_of
-from holdfast.core.principal import Principal
-from holdfast.core.row import Instant, Key
+from holdfast.core.lease import DONE, FORCED, RELEASED, Lease, proof_of
+from holdfast.core.row import Instant
 from holdfast.core.session import Session
-from holdfast.engine.command import Command, Held, LeaseOutcome, Replayed
+from holdfast.engine.command import Command, LeaseOutcome, Replayed
 from holdfast.engine.expiry import expire_lease_if_due
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
 from holdfast.store.needs import Needs
-
-
-class Claimed(LeaseOutcome, frozen=True):
-    """The caller holds the job now. Only this answer contains the lease id."""
-
-    lease_id: str
-    previous: Ended | None
-    previous_checkpoint: str | None
-    replayed: bool = False
 
 
 class Changed(LeaseOutcome, frozen=True):
@@ -41,94 +29,6 @@ class JobCommand(Command[LeaseOutcome], frozen=True):
     def needs(self) -> Needs:
         """The job's lease."""
         return Needs(rows=((Lease.table, self.account, self.name),))
-
-
-class ClaimJob(JobCommand, frozen=True):
-    """Claim the job if it is free."""
-
-    claims = JOB
-    by: Principal
-    owner: str
-    lease_id: str
-    holder: str
-    ttl: Instant
-    metadata: str | None = None
-    session_id: str | None = None
-    session_lease_id: str | None = None
-    waiting_id: str | None = None
-    """The place in the queue that an earlier claim of the caller kept."""
-    yields: bool = False
-
-    def needs(self) -> Needs:
-        """The lease, and the session that it is claimed for."""
-        rows: tuple[Key, ...] = ((Lease.table, self.account, self.name),)
-        if self.session_id is not None:
-            rows += ((Session.table, self.account, self.session_id),)
-        return Needs(rows=rows)
-
-    def wait_key(self) -> Key:
-        """The job's lease: callers that claim one job wait in its queue."""
-        return (Lease.table, self.account, self.name)
-
-    def waiting_place(self) -> str | None:
-        """The place that an earlier claim of the caller kept."""
-        return self.waiting_id
-
-    def yield_to_waiters(self) -> ClaimJob:
-        """A claim that is not granted, even if the job is free: others wait for it."""
-        return replace(self, yields=True)
-
-    def give_back(self, outcome: LeaseOutcome) -> ReleaseJob | None:
-        """Release the job, unless the caller can repeat its claim with its Idempotency-Key."""
-        if not isinstance(outcome, Claimed) or self.once is not None:
-            return None
-        return ReleaseJob(
-            account=self.account, cause=self.cause, name=self.name, lease_id=outcome.lease_id, undelivered=True
-        )
-
-    def size(self) -> int:
-        """The size of its metadata."""
-        return len(self.metadata or "")
-
-    def decide(self, view: View) -> Claimed | Held:
-        """Grant a free job, or report its holder."""
-        if self.session_id is not None:
-            proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
-            sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
-        lease = expire_lease_if_due(view, self.account, self.name)
-        acl.check_allowed(lease.acl, self.by)
-        if self.yields or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
-            return Held(lease=view.effective(lease), now=view.now)
-        claim = Claim(
-            kind=JOB,
-            holder=self.holder,
-            owner=self.owner,
-            principal=self.by.id,
-            proof=proof_of(self.lease_id),
-            ttl=self.ttl,
-            metadata=self.metadata,
-            session=self.session_id,
-            ephemeral=self.session_id is not None,
-        )
-        granted = view.put(leases.grant(lease, claim, token=view.token(), now=view.now), "claimed")
-        return self._claimed(granted, view, self.lease_id)
-
-    def replay(self, view: View, answer: Answer) -> Claimed:
-        """The same lease as it is now; a replay never extends it. A name that retention removed is a lost lease."""
-        lease_id = str(msgspec.json.decode(answer.body)["lease_id"])
-        lease = view.lease(self.account, self.name)
-        check_owner(view, lease, lease_id)
-        return self._claimed(lease, view, lease_id, replayed=True)
-
-    def _claimed(self, lease: Lease, view: View, lease_id: str, *, replayed: bool = False) -> Claimed:
-        return Claimed(
-            lease=view.effective(lease),
-            now=view.now,
-            lease_id=lease_id,
-            previous=leases.last_ending(lease),
-            previous_checkpoint=lease.ended_checkpoint,
-            replayed=replayed,
-        )
 
 
 class HolderCommand(JobCommand, frozen=True):
@@ -183,15 +83,25 @@ class HeartbeatJob(HolderCommand, frozen=True):
 
 
 class ReleaseJob(HolderCommand, frozen=True):
-    """Release the job."""
+    """Release the job: free for the next holder, failed, or done."""
 
-    undelivered: bool = False
+    how: str = RELEASED
+    result: str | None = None
+    done_for: Instant | None = None
+    """How long a done job counts as done; None means for good."""
+
+    def size(self) -> int:
+        """The size of its texts."""
+        return super().size() + len(self.result or "")
 
     def decide(self, view: View) -> Changed:
-        """The free job; its note and checkpoint stay for the next holder."""
-        how = UNDELIVERED if self.undelivered else RELEASED
-        lease = view.put(leases.end(self.find_held(view), how, now=view.now), how)
-        return Changed(lease=lease, now=view.now)
+        """The free or done job; its note and checkpoint stay for the next holder."""
+        held = self.find_held(view)
+        if self.how == DONE:
+            ended = leases.finish(held, result=self.result, done_for=self.done_for, now=view.now)
+        else:
+            ended = leases.end(held, self.how, now=view.now, result=self.result)
+        return Changed(lease=view.put(ended, self.how), now=view.now)
 
 
 class ForceRelease(JobCommand, frozen=True):

@@ -1,4 +1,4 @@
-"""Waiters for names: each name has a queue, served in order of arrival.
+"""Waiters for names: each name has a queue, served in order of arrival. Who claims any of several waits in all queues.
 
 Only the head of a queue tries again: when a commit of this process freed the name, when another process may have freed
 it, and when the holder's lease expires (the sweep frees the name then).
@@ -11,12 +11,13 @@ import time
 from collections import deque
 from collections.abc import Iterable, Iterator
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 
 from holdfast.core.errors import TooManyWaiters
 from holdfast.core.row import Key
-from holdfast.engine.command import Held, Outcome
+from holdfast.engine.command import Command, Held, Outcome
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting.places import Places
@@ -62,17 +63,24 @@ class NameWaiters(Waiters):
             queue = self._queues.get(key)
             return len(queue.tickets) if queue else 0
 
-    def has_waiters(self, key: Key | None) -> bool:
-        """Whether any ticket waits for that name here; read without the lock, because every claim calls this."""
-        return key in self._queues
+    def waited_for(self, command: Command[Any]) -> frozenset[Key]:
+        """The names of a claim that others wait for here; read without the lock, because every claim calls this."""
+        queues = self._queues
+        return frozenset(key for key in command.wait_keys() if key in queues) if queues else frozenset()
 
     def join_queue(self, ticket: Ticket) -> bool:
-        """Join the queue of the name, if there is one, so that no waiter is overtaken; returns whether it joined."""
+        """Join the queues if every name has one, so that no waiter is overtaken; returns whether it joined.
+
+        If some have none, the claim runs first, for those only.
+        """
         with self._lock:
-            if ticket.wait_key not in self._queues:
-                return False
-            self._start_waiting(ticket)
-        return True
+            waited = self.waited_for(ticket.command)
+            if len(waited) == len(ticket.wait_keys):
+                self._start_waiting(ticket)
+                return True
+        if waited:
+            ticket.command = ticket.command.yield_to_waiters(waited)
+        return False
 
     def wake(self, keys: Iterable[Key]) -> None:
         """Let the heads of these queues try again."""
@@ -98,32 +106,44 @@ class NameWaiters(Waiters):
             queue.try_again = True
             return []
         head, queue.is_trying = queue.tickets[0], True
-        if head.is_submitted:  # its last try, submitted while it was not the head
+        if head.is_submitted:  # it was submitted for another name, or for the last time while it was not the head
             queue.try_again = True
             return []
         head.is_submitted = True
+        self._restrict(head)
         return [head]
 
+    def _restrict(self, head: Ticket) -> None:
+        """Let a claim of several names take only those whose queue it heads."""
+        if len(head.wait_keys) == 1:
+            return
+        behind = set()
+        for key in head.wait_keys:
+            queue = self._queues[key]
+            if queue.tickets[0] is head:
+                queue.is_trying = True
+            else:
+                behind.add(key)
+        head.command = head.waiting_command.yield_to_waiters(frozenset(behind))
+
     def _tickets(self) -> Iterator[Ticket]:
-        return (ticket for queue in self._queues.values() for ticket in queue.tickets)
+        return iter({id(ticket): ticket for queue in self._queues.values() for ticket in queue.tickets}.values())
 
     def _enqueue(self, ticket: Ticket) -> list[Ticket]:
-        key = _key(ticket)
-        queue = self._queues.get(key)
-        if queue is None:
-            queue = self._queues[key] = NameQueue()
-        if len(queue.tickets) >= MAX_OF_NAME:
+        keys = ticket.wait_keys
+        if any(key in self._queues and len(self._queues[key].tickets) >= MAX_OF_NAME for key in keys):
             raise TooManyWaiters(f"{MAX_OF_NAME} callers already wait for this name", retry_after=5)
-        kept = self._places.take(ticket.command.waiting_place(), key)
+        kept = self._places.take(ticket.command.waiting_place(), keys)
         ticket.arrival = next(self._arrivals) if kept is None else kept
-        queue.insert(ticket)
+        for key in keys:
+            self._queues.setdefault(key, NameQueue()).insert(ticket)
         return []
 
     def _last_answer(self, ticket: Ticket, outcome: Outcome) -> Outcome:
         """The answer, with an id that keeps the caller's place."""
         if not isinstance(outcome, Held):
             return outcome
-        return self.with_length(replace(outcome, waiting_id=self._places.keep(_key(ticket), ticket.arrival)))
+        return self.with_length(replace(outcome, waiting_id=self._places.keep(ticket.wait_keys, ticket.arrival)))
 
     def with_length(self, outcome: Held) -> Held:
         """The outcome with the number of callers that wait for the name."""
@@ -131,7 +151,9 @@ class NameWaiters(Waiters):
         return outcome if queue is None else replace(outcome, waiting=len(queue.tickets))
 
     def _dequeue(self, ticket: Ticket) -> list[Ticket]:
-        key = _key(ticket)
+        return [head for key in ticket.wait_keys for head in self._leave_queue(key, ticket)]
+
+    def _leave_queue(self, key: Key, ticket: Ticket) -> list[Ticket]:
         queue = self._queues[key]
         was_head = queue.tickets[0] is ticket
         queue.tickets.remove(ticket)
@@ -145,22 +167,21 @@ class NameWaiters(Waiters):
         return self._wake_head(key) if may_be_free else []
 
     def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
-        key = _key(ticket)
-        queue = self._queues[key]
-        queue.is_trying = False
-        if queue.tickets[0] is ticket:  # a caller that asked again may have come before it meanwhile
-            queue.insert(queue.tickets.popleft())
-        was_freed, queue.try_again = queue.try_again, False
-        return self._wake_head(key) if was_freed else []
+        freed = []
+        for key in ticket.wait_keys:
+            queue = self._queues[key]
+            if queue.tickets[0] is not ticket:
+                continue
+            queue.is_trying = False
+            queue.insert(queue.tickets.popleft())  # a caller that asked again may have come before it meanwhile
+            if queue.try_again:
+                freed.append(key)
+            queue.try_again = False
+        return [head for key in freed for head in self._wake_head(key)]
 
     def _clear_wakeup(self, ticket: Ticket) -> None:
         """Do nothing: the queue's state changes when the ticket keeps waiting or leaves."""
 
     def _mark_last_try(self, ticket: Ticket) -> None:
-        queue = self._queues[_key(ticket)]
-        queue.is_trying = queue.is_trying or queue.tickets[0] is ticket
-
-
-def _key(ticket: Ticket) -> Key:
-    assert ticket.wait_key is not None
-    return ticket.wait_key
+        for queue in map(self._queues.__getitem__, ticket.wait_keys):
+            queue.is_trying = queue.is_trying or queue.tickets[0] is ticket

@@ -19,9 +19,9 @@ MAX_PLACES = 10_000
 
 
 class Place(NamedTuple):
-    """A place in the queue of a name."""
+    """A place in the queues of some names."""
 
-    key: Key
+    keys: tuple[Key, ...]
     arrival: int
     until: float
     """By the monotonic clock."""
@@ -34,19 +34,19 @@ class Places:
         self._kept: OrderedDict[str, Place] = OrderedDict()
         """By id, in the order in which they end."""
 
-    def keep(self, key: Key, arrival: int) -> str:
+    def keep(self, keys: tuple[Key, ...], arrival: int) -> str:
         """Keep a place; returns the id that its caller must show."""
         now = time.monotonic()
         while self._kept and (len(self._kept) >= MAX_PLACES or next(iter(self._kept.values())).until <= now):
             self._kept.popitem(last=False)
         waiting_id = secrets.token_hex(16)
-        self._kept[waiting_id] = Place(key, arrival, now + KEEP_SECONDS)
+        self._kept[waiting_id] = Place(keys, arrival, now + KEEP_SECONDS)
         return waiting_id
 
-    def take(self, waiting_id: str | None, key: Key) -> int | None:
-        """The arrival number of a kept place in this queue; None if there is none, or no longer."""
+    def take(self, waiting_id: str | None, keys: tuple[Key, ...]) -> int | None:
+        """The arrival number of a kept place in these queues; None if there is none, or no longer."""
         place = None if waiting_id is None else self._kept.get(waiting_id)
-        if waiting_id is None or place is None or place.key != key:
+        if waiting_id is None or place is None or place.keys != keys:
             return None
         del self._kept[waiting_id]
         return place.arrival if place.until > time.monotonic() else None

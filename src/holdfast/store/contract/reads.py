@@ -77,8 +77,13 @@ class RowReads(Protocol):
     def browser_session(self, session_id: str) -> BrowserSession | None:
         """A browser session or sign-in link, also if it has expired."""
 
-    def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
-        """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise."""
+    def leases(
+        self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None, *, done: bool = False
+    ) -> list[Lease]:
+        """Live leases whose name begins with `prefix` and sorts after `after`, by name, bytewise.
+
+        With `done`, names that nobody holds and whose work is done.
+        """
 
     def sessions(
         self, account: str, after: str, limit: int, max_bytes: int | None = None, *, live: bool = False
@@ -139,6 +144,9 @@ class Deadlines(Protocol):
 
     def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks of an account that finished before then, oldest first; with dead letters if `dead`."""
+
+    def oldest_done(self, account: str, keep: int, limit: int) -> list[Key]:
+        """Names of an account whose work is done, newest first, without the `keep` newest."""
 
 
 class LogReads(Protocol):

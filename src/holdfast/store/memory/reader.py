@@ -65,12 +65,15 @@ class MemoryReader:
         )
         return list(take_bytes(after[:limit], max_bytes))
 
-    def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
-        """Live leases by name."""
+    def leases(
+        self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None, *, done: bool = False
+    ) -> list[Lease]:
+        """Live leases, or jobs that are done, by name."""
+        belongs = leases.is_done if done else leases.is_live
         found = [
             row
             for row in self._leases()
-            if row.account == account and row.id.startswith(prefix) and leases.is_live(row, self.now)
+            if row.account == account and row.id.startswith(prefix) and belongs(row, self.now)
         ]
         following = sorted((row for row in found if row.id.encode() > after.encode()), key=lambda row: row.id.encode())
         return list(take_bytes(following[:limit], max_bytes))
@@ -189,6 +192,11 @@ class MemoryReader:
         own = [row for row in self._tasks() if row.account == account]
         found = [row for row in own if tasks.is_purgeable(row, instant) and (dead or row.state != tasks.DEAD)]
         return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
+
+    def oldest_done(self, account: str, keep: int, limit: int) -> list[Key]:
+        """Jobs that are done, without the newest ones."""
+        done = [(row.done_at, row.key) for row in self._leases() if row.account == account and row.done_at is not None]
+        return [key for _, key in sorted(done, reverse=True)[keep : keep + limit]]
 
     def events(self, account: str, after: int, limit: int, max_bytes: int | None = None) -> list[Event]:
         """Events after a cursor."""

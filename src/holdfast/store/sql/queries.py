@@ -77,6 +77,15 @@ LIVE_LEASES = page_of(
     " AND expires_at > ?",
     "id",
 )
+DONE_LEASES = page_of(
+    Lease,
+    "account = ? AND id > ? AND id >= ? AND (CAST(? AS text) IS NULL OR id < ?) AND done_at IS NOT NULL"
+    " AND proof IS NULL AND (done_until IS NULL OR done_until > ?)",
+    "id",
+)
+OLDEST_DONE = (
+    "SELECT account, id FROM leases WHERE account = ? AND done_at IS NOT NULL ORDER BY done_at DESC LIMIT ? OFFSET ?"
+)
 COUNT_SESSION_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND proof IS NOT NULL AND expires_at > ?"
 TOTAL_LIVE_LEASES = "SELECT count(*) FROM leases WHERE expires_at > ?"

@@ -78,11 +78,13 @@ class SqlReader(SqlRecords):
 
     # -- lists -----------------------------------------------------------------------------------------------
 
-    def leases(self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None) -> list[Lease]:
-        """Live leases by name."""
+    def leases(
+        self, account: str, prefix: str, after: str, limit: int, max_bytes: int | None = None, *, done: bool = False
+    ) -> list[Lease]:
+        """Live leases, or jobs that are done, by name."""
         end = after_prefix(prefix)
         where = (account, after, prefix, end, end, self.now)
-        return self.page(Lease, queries.LIVE_LEASES, (limit, max_bytes), *where)
+        return self.page(Lease, queries.DONE_LEASES if done else queries.LIVE_LEASES, (limit, max_bytes), *where)
 
     def principals(self, account: str) -> list[Principal]:
         """All principals of an account by id."""
@@ -208,6 +210,10 @@ class SqlReader(SqlRecords):
         """Tasks that finished before then, oldest first."""
         found = self.execute(queries.FINISHED_TASKS, account, instant, dead, limit)
         return _keys((Task.table, *values) for values in found)
+
+    def oldest_done(self, account: str, keep: int, limit: int) -> list[Key]:
+        """Jobs that are done, without the newest ones."""
+        return _keys((Lease.table, *values) for values in self.execute(queries.OLDEST_DONE, account, limit, keep))
 
     # -- the log ---------------------------------------------------------------------------------------------
 

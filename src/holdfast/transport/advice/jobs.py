@@ -32,6 +32,15 @@ def held(job_id: str, wait: int) -> Contract:
     )
 
 
+def done(job_id: str) -> Contract:
+    """The work is done already."""
+    return contract(
+        action("stop_work", best=True, why="This job is done: use its `result` and take other work."),
+        action("get_job_owner", job_id),
+        action("claim_job", job_id, why="Only if it must be done once more: send `again: true`."),
+    )
+
+
 def free(job_id: str) -> Contract:
     """No worker owns the job."""
     return contract(action("claim_job", job_id, best=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OK, HELD, USAGE, MISSING, DENIED, STALE, LIMITED, UNREACHABLE = range(8)
+OK, HELD, USAGE, MISSING, DENIED, STALE, LIMITED, UNREACHABLE, DONE = range(9)
 
 MEANINGS = {
     OK: "success",
@@ -15,6 +15,7 @@ MEANINGS = {
     STALE: "your lease is lost, your cursor is too old, or the state does not allow it",
     LIMITED: "a rate limit, a quota or the plan is exhausted",
     UNREACHABLE: "no server answered, or it cannot serve now",
+    DONE: "the job is done already",
 }
 
 _BY_CODE = {
@@ -46,4 +47,6 @@ def of_claim(answer: dict[str, Any], held: int) -> int:
     """Exit status of an answered claim; `held` if another holder has it."""
     if answer.get("status") == "held" or answer.get("message") == "busy":
         return held
+    if answer.get("status") == "done":
+        return DONE
     return MISSING if answer.get("message") == "no_tasks" else OK

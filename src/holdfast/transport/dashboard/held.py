@@ -59,8 +59,10 @@ def renewal_health(left: Instant, ttl: Instant) -> str:
     return "late" if left * 3 >= ttl else "expiring"
 
 
-def held_leases(reader: Reader, by: Principal, prefix: str, after: str, limit: int) -> list[Lease]:
-    """Held jobs and locks that a principal may see, sorted by name, without elections."""
+def held_leases(
+    reader: Reader, by: Principal, prefix: str, after: str, limit: int, *, done: bool = False
+) -> list[Lease]:
+    """Held jobs and locks, or done jobs, that a principal may see, sorted by name, without elections."""
     if not by.covers(prefix):
         own = by.name_prefix or ""
         if not own.startswith(prefix):
@@ -68,7 +70,7 @@ def held_leases(reader: Reader, by: Principal, prefix: str, after: str, limit: i
         prefix = own
     found: list[Lease] = []
     while len(found) < limit:
-        page = reader.leases(by.account, prefix, after, limit)
+        page = reader.leases(by.account, prefix, after, limit, done=done)
         found += [lease for lease in page if lease.kind != ELECTION]
         if len(page) < limit:
             break

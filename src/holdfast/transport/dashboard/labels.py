@@ -41,7 +41,7 @@ def event_label(kind: str) -> tuple[str, str]:
 
 _MARKS = {
     "claimed": "held", "renewed": "held", "opened": "held", "resumed": "held", "created": "waiting",
-    "released": "free", "completed": "done", "expired": "lost", "forced": "lost", "undelivered": "lost",
+    "released": "free", "completed": "done", "done": "done", "expired": "lost", "forced": "lost", "undelivered": "lost",
     "session_ended": "lost", "failed": "lost", "dead_lettered": "lost", "deleted": "free", "cancelled": "free",
     "requeued": "waiting", "resolved": "done", "rotated": "held", "revoked": "lost",
 }  # fmt: skip

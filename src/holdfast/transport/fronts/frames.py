@@ -16,7 +16,7 @@ import msgspec
 
 import holdfast.engine.verbs.batch
 import holdfast.engine.verbs.elections
-import holdfast.engine.verbs.jobs
+import holdfast.engine.verbs.job_claims
 import holdfast.engine.verbs.locks
 import holdfast.engine.verbs.octostore_sessions
 import holdfast.engine.verbs.sessions

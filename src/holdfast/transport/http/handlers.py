@@ -14,6 +14,7 @@ from holdfast.transport.http.api import (
     events,
     export,
     heartbeats,
+    job_list,
     jobs,
     keys,
     sessions,
@@ -34,7 +35,7 @@ from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(jobs, heartbeats, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
+    *(jobs, job_list, heartbeats, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
     *(tasks, lists, task_verbs, batch),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
     *(health, metrics, discovery, docs),

@@ -57,6 +57,9 @@ class Router:
         assert self._read_job is not None
         if method in {"GET", "HEAD"} or not rest:
             return {"GET": self._read_job}, rest
+        literal = self._patterns.get(JOBS + rest)
+        if literal is not None:
+            return {"GET": self._read_job, **literal}, b""
         job_id, _, verb = rest.rpartition(b"/")
         operation = self._job_verbs.get(verb.decode("latin-1"))
         if method == "POST" and (operation is None or not job_id):

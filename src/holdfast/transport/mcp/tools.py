@@ -38,7 +38,7 @@ TOOLS = (
         "Claim a job before you start work that other agents might also start (an issue, a deployment, a migration); "
         "choose a name that all of them would choose. Status `claimed`: you hold it; keep `lease_id`, read `previous` "
         "and send heartbeats. Status `held`: another worker holds it; take other work, or claim again with `waitMs` "
-        "to wait in its queue.",
+        "to wait in its queue; status `done`: it is done already, use `result`.",
     ),
     Tool(
         "heartbeat_job",
@@ -52,7 +52,8 @@ TOOLS = (
         "release_job",
         "release_job",
         "Release a job",
-        "Release a job when you are done or give up, with a `note` for the next owner. `lease_lost` means that you no "
+        "Release a job: with `outcome` `done` and a `result` if the work is done, so that nobody does it again; with "
+        "`failed` or `free` and a `note` for the next owner if you give up. `lease_lost` means that you no "
         "longer held it: your last changes may conflict with the work of the new owner.",
         is_idempotent=True,
     ),

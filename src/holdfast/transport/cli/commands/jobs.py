@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exit_status
@@ -17,9 +18,18 @@ def claim(invocation: Invocation) -> int:
     """Claim a job, and wait for it longer than one request can."""
     arguments = invocation.arguments
     wait = arguments.pop("wait_seconds") or 0.0
-    answer = call_until(client_for(arguments), invocation.verb.operation, arguments, wait, is_granted)
+    client, operation = client_for(arguments), take_names(arguments)
+    answer = call_until(client, operation, arguments, wait, is_granted)
     print_answer(answer, invocation.verb, invocation.output)
     return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
+
+
+def take_names(arguments: dict[str, Any]) -> str:
+    """The operation that claims one job or, with `--any`, any of several; changes the arguments accordingly."""
+    if not arguments.pop("any"):
+        return "claim_job"
+    arguments["any_of"] = arguments.pop("job_id").split(",")
+    return "claim_any_job"
 
 
 def guard(invocation: Invocation) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from holdfast.client.client import Client
@@ -40,7 +39,7 @@ def run(invocation: Invocation) -> int:
     except Stopped as stopped:
         if "leader_token" in answer:
             with suppress(HoldfastError):
-                _held_lease(client, answer, arguments["ttl_seconds"], 0.0).release()
+                _held_lease(client, answer, arguments["ttl_seconds"], 0.0).release(None)
         return stopped.status
 
 
@@ -83,5 +82,5 @@ def _held_lease(client: Client, answer: dict[str, Any], ttl: int, sent_at: float
             "HOLDFAST_EXPIRES_AT": answer["leader"]["expires_at"],
         },
         renew_leadership,
-        partial(client.call, "resign", timeout=RESIGN_SECONDS, deadline=RESIGN_SECONDS, **proof),
+        lambda _: client.call("resign", timeout=RESIGN_SECONDS, deadline=RESIGN_SECONDS, **proof),
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError
 from holdfast.client.leases.clock import now
 from holdfast.transport.cli import exit_status
+from holdfast.transport.cli.commands.jobs import take_names
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.hold.supervisor import HeldLease, Signals, Stopped, hold
 from holdfast.transport.cli.long_wait import NO_LIMIT, call_until, is_granted
@@ -24,39 +24,52 @@ def run(invocation: Invocation) -> int:
     signals = Signals()
     arguments = invocation.arguments
     command, wait, nonblock = (arguments.pop(field) for field in ("command", "wait_seconds", "nonblock"))
-    client = client_for(arguments)
+    is_done, done_for = arguments.pop("done"), arguments.pop("done_for_seconds")
+    ending = {"outcome": "done", "done_for_seconds": done_for} if is_done else {}
+    client, operation = client_for(arguments), take_names(arguments)
     answer: dict[str, Any] = {}
     try:
         sent_at = now()
-        answer = client.call("claim_job", **arguments)
+        answer = client.call(operation, **arguments)
         if answer["status"] == "held" and not nonblock:
             print_message(
                 f"holdfast: waiting for {answer['job_id']}, held by {escape(answer['owner'] or 'another owner')}"
             )
             with signals.noticed():
-                answer = call_until(client, "claim_job", arguments, NO_LIMIT if wait is None else wait, is_granted)
+                answer = call_until(client, operation, arguments, NO_LIMIT if wait is None else wait, is_granted)
             sent_at = _confirm(client, answer)
         if answer["status"] == "held":
             print_message(f"holdfast: {answer['job_id']} is held by {escape(answer['owner'] or 'another owner')}")
             return invocation.held_status(exit_status.HELD)
-        return hold(_held_lease(client, answer, sent_at), command, signals)
+        if answer["status"] == "done":
+            print_message(f"holdfast: {answer['job_id']} is done since {answer['at']}")
+            return exit_status.OK
+        return hold(_held_lease(client, answer, sent_at, ending), command, signals)
     except Stopped as stopped:
         if "lease_id" in answer:
             with suppress(HoldfastError):
-                _held_lease(client, answer, 0.0).release()
+                _held_lease(client, answer, 0.0).release(None)
         return stopped.status
 
 
 def _confirm(client: Client, answer: dict[str, Any]) -> float:
     """Renew a lease that was granted after a wait: when the grant happened is not known, when we renew is."""
     sent_at = now()
-    if answer["status"] != "held":
+    if "lease_id" in answer:
         client.call("heartbeat_job", job_id=answer["job_id"], lease_id=answer["lease_id"])
     return sent_at
 
 
-def _held_lease(client: Client, answer: dict[str, Any], sent_at: float) -> HeldLease:
+def _held_lease(
+    client: Client, answer: dict[str, Any], sent_at: float, ending: dict[str, Any] | None = None
+) -> HeldLease:
+    """The lease; `ending` has the fields of its release if the command succeeds."""
     proof = {"job_id": answer["job_id"], "lease_id": answer["lease_id"]}
+
+    def release(status: int | None) -> None:
+        fields = ending if ending is not None and status == 0 else {}
+        client.call("release_job", timeout=RELEASE_SECONDS, deadline=RELEASE_SECONDS, **proof, **fields)
+
     return HeldLease(
         answer["job_id"],
         float(answer["ttl_seconds"]),
@@ -68,5 +81,5 @@ def _held_lease(client: Client, answer: dict[str, Any], sent_at: float) -> HeldL
             "HOLDFAST_EXPIRES_AT": answer["expires_at"],
         },
         lambda limit: float(client.call("heartbeat_job", timeout=limit, deadline=limit, **proof)["expires_in_seconds"]),
-        partial(client.call, "release_job", timeout=RELEASE_SECONDS, deadline=RELEASE_SECONDS, **proof),
+        release,
     )

@@ -73,13 +73,15 @@ class HeldLease(NamedTuple):
     environment: dict[str, str]
     renew: Callable[[float], float]
     """Renews the lease and returns the seconds it was granted for; the argument limits the request, in seconds."""
-    release: Callable[[], object]
+    release: Callable[[int | None], object]
+    """Releases the lease; the argument is the command's exit status, None if it did not run."""
 
 
 def hold(lease: HeldLease, command: list[str], signals: Signals) -> int:
     """Run the command under the lease, then release it; the exit status."""
     renewal = Renewal(lease.renew, lease.ttl, lease.sent_at)
     terminal = Terminal()
+    status: int | None = None
     try:
         try:
             child = _start(command, os.environ | lease.environment, signals, terminal)
@@ -87,12 +89,13 @@ def hold(lease: HeldLease, command: list[str], signals: Signals) -> int:
             print_message(f"holdfast: cannot run {command[0]}: {error.strerror}")
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_RUNNABLE
         renewal.start()
-        return _watch(child, renewal, terminal, min(LONGEST_GRACE, lease.ttl * GRACE_PART))
+        status = _watch(child, renewal, terminal, min(LONGEST_GRACE, lease.ttl * GRACE_PART))
+        return status
     finally:
         renewal.stop()
         terminal.enter_foreground()
         if renewal.lost is None:
-            _release(lease)
+            _release(lease, status)
 
 
 def _start(command: list[str], environment: dict[str, str], signals: Signals, terminal: Terminal) -> Child:
@@ -124,9 +127,9 @@ def _watch(child: Child, renewal: Renewal, terminal: Terminal, grace: float) -> 
     return exit_status.STALE
 
 
-def _release(lease: HeldLease) -> None:
+def _release(lease: HeldLease, status: int | None) -> None:
     try:
-        lease.release()
+        lease.release(status)
     except HoldfastError as error:
         print_message(
             f"holdfast: {lease.name} was not released and stays held until its TTL is over: {escape(error.message)}"

@@ -10,6 +10,7 @@ from holdfast.transport.cli.verbs.verb import (
     Verb,
     flag,
     limit,
+    parse_done_for,
     parse_json,
     parse_json_or_text,
     positional,
@@ -31,12 +32,18 @@ _METADATA = flag(
 _LEASE = flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE)")
 _TOKEN = flag("--token", "token", "NUMBER", "the token from the claim, checked too", int)
 _NOTE = flag("--note", "note", "TEXT", "a note for the next owner")
+_ANY = switch("--any", "any", "NAME is a list, separated by commas: claim the first that is free")
+_AGAIN = switch("--again", "again", "claim the job even if it is done")
+_RESULT = flag("--result", "result", "JSON", "with --outcome done or failed; @file reads a file", parse_json)
+_DONE_FOR = flag(
+    "--done-for", "done_for_seconds", "SECONDS", "how long it counts as done, or `forever` (7 days)", parse_done_for
+)
 _CHECKPOINT = flag("--checkpoint", "checkpoint", "JSON", "data for the next owner; @file reads a file", parse_json)
 
 JOB_VERBS = (
     Verb(
         "claim",
-        "claim a job; if it is held, show its owner",
+        "claim a job; if it is held, show its owner; if it is done, its result",
         (
             _NAME,
             _OWNER,
@@ -51,6 +58,8 @@ JOB_VERBS = (
             _METADATA,
             flag("--session", "session_id", "ID", "release the job when this session ends"),
             SESSION_LEASE,
+            _ANY,
+            _AGAIN,
             HELD_STATUS,
         ),
         "claim_job",
@@ -71,15 +80,34 @@ JOB_VERBS = (
         ),
         "heartbeat_job",
     ),
-    Verb("release", "release a job", (_NAME, _LEASE, _TOKEN, _NOTE, _CHECKPOINT), "release_job"),
+    Verb(
+        "release",
+        "release a job",
+        (
+            _NAME,
+            _LEASE,
+            _TOKEN,
+            _NOTE,
+            _CHECKPOINT,
+            flag("--outcome", "outcome", "WHAT", "free, done or failed (free)"),
+            _RESULT,
+            _DONE_FOR,
+        ),
+        "release_job",
+    ),
     Verb("owner", "show the owner of a job, or how its last ownership ended", (_NAME,), "get_job_owner"),
     Verb(
         "ls",
-        "list the jobs that are held now",
-        (positional("PREFIX", "prefix", "only names with this prefix", required=False), limit(bounds.JOB_PAGE), CURSOR),
+        "list the jobs that are held now, or done",
+        (
+            positional("PREFIX", "prefix", "only names with this prefix", required=False),
+            flag("--state", "state", "STATE", "claimed or done (claimed)"),
+            limit(bounds.JOB_PAGE),
+            CURSOR,
+        ),
         "list_claimed_jobs",
         rows="jobs",
-        columns=("job_id", "owner", "expires_in_seconds", "note"),
+        columns=("job_id", "owner", "expires_in_seconds", "note", "by"),
     ),
     Verb(
         "force-release",
@@ -94,6 +122,10 @@ JOB_VERBS = (
             _NAME,
             positional("COMMAND", "command", "the command to run, after --", many=True),
             switch("-n --nonblock", "nonblock", "do not wait if the job is held"),
+            switch("--done", "done", "if the command succeeds, the job is done: it is not run again"),
+            _DONE_FOR,
+            _ANY,
+            _AGAIN,
             flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (no limit)", float),
             _OWNER,
             _TTL,
@@ -103,6 +135,7 @@ JOB_VERBS = (
         command="hold.run:run",
         more="The command's environment has HOLDFAST_JOB, HOLDFAST_TOKEN, HOLDFAST_LEASE and HOLDFAST_EXPIRES_AT.\n"
         "Signals are passed on to it. The exit status is the command's, or 128 plus the signal that ended it. If the\n"
-        "lease is lost, the command gets TERM, then KILL, before another owner could start; the exit status is 5.",
+        "lease is lost, the command gets TERM, then KILL, before another owner could start; the exit status is 5.\n"
+        "If the job is done already, nothing is run and the exit status is 0.",
     ),
 )

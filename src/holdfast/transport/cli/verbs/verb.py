@@ -118,6 +118,13 @@ def parse_json_or_text(text: str) -> Any:
     return parse_json(text) if text.startswith(("{", "@")) else text
 
 
+def parse_done_for(text: str) -> Any:
+    """Seconds, or `forever`."""
+    import msgspec
+
+    return msgspec.Raw(b"null") if text == "forever" else int(text)
+
+
 SESSION_LEASE = flag("--session-lease", "session_lease_id", "ID", "the session's lease_id; needed once it was resumed")
 HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when another holder has it (1)", int)
 CURSOR = flag("--cursor", "cursor", "CURSOR", "continue after the previous page")

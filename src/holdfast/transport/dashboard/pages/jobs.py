@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from holdfast.core import lease as leases
@@ -24,25 +26,27 @@ from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 50
 HISTORY = 200
+Find = Callable[[Reader, Principal, str, str, int], list[Lease]]
 NO_NAME = "\x01"
 """A prefix that no name has."""
 
 
 async def show(request: PageRequest) -> TemplateResponse:
-    """Held jobs and locks, or all that the store has a row of, sorted by name."""
+    """Held jobs and locks, done jobs, or all that the store has a row of, sorted by name."""
     prefix, after = request.query.get("q", ""), request.query.get("after", "")
-    everything = request.query.get("state") == "all"
+    state = request.query.get("state", "")
     engine = request.ctx.engine
+    finds: dict[str, Find] = {"all": _find_all, leases.DONE: partial(held.held_leases, done=True)}
 
     def read_rows(reader: Reader) -> list[dict[str, Any]]:
-        find = _find_all if everything else held.held_leases
+        find = finds.get(state, held.held_leases)
         return _rows(find(reader, request.by, prefix, after, PAGE_SIZE + 1), reader, engine)
 
     found = await request.ctx.read(read_rows)
     variables = {
         "rows": found[:PAGE_SIZE],
         "q": prefix,
-        "all": everything,
+        "state_filter": state if state in finds else "",
         "after": after,
         "next_cursor": found[PAGE_SIZE - 1]["id"] if len(found) > PAGE_SIZE else "",
     }
@@ -65,6 +69,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
             "held": held.read_holdings(reader, [lease], engine)[0] if leases.is_live(lease, reader.now) else None,
             "session": _find_session(reader, by, lease),
             "cooldown": (lease.available_at or 0) - reader.now,
+            "is_done": leases.is_done(lease, reader.now),
             "last": leases.last_ending(lease),
             "ownerships": ownerships[::-1],
             "timeline": ownership_timeline.timeline(ownerships),
@@ -131,6 +136,7 @@ def _rows(found: list[Lease], reader: Reader, engine: Engine) -> list[dict[str, 
             "id": lease.id,
             "held": holdings.get(lease.id),
             "last": None if lease.id in holdings else leases.last_ending(lease),
+            "is_done": leases.is_done(lease, reader.now),
             "ago": reader.now - lease.changed_at,
         }
         for lease in found

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core import errors
-from holdfast.core.lease import RELEASED
+from holdfast.core.lease import BY_HOLDER
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.advice.contract import (
@@ -156,7 +156,7 @@ def _session_id(request: Request) -> str:
 def _lease_lost(request: Request, error: errors.LeaseLost) -> Contract:
     if _is_session_route(request):
         return stop_work("read_session", _session_id(request))
-    released = error.facts.get("ended") == RELEASED and "held_by" not in error.facts
+    released = error.facts.get("ended") in BY_HOLDER and "held_by" not in error.facts
     return (job_advice.already_released if released else job_advice.lost)(request.parameter)
 
 

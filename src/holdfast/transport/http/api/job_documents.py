@@ -11,23 +11,27 @@ from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import Ended, Lease
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
-from holdfast.engine.verbs.jobs import Claimed
+from holdfast.engine.verbs.job_claims import Claimed, Done
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.advice.contract import Advice, prepared, seconds_left, seconds_to_wait
 from holdfast.transport.http.request import encode, raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
+
+CLAIMED = "claimed"
 
 
 def render_claim(warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     """Status and body of the answer to a claim."""
     lease, now = outcome.lease, outcome.now
     if isinstance(outcome, Claimed):
-        document = ownership("claimed", lease, now)
+        document = ownership(CLAIMED, lease, now)
         document["lease_id"] = outcome.lease_id
         document["token"] = lease.token
         every = add_ttl(document, lease, now)
         document["previous"] = _previous(outcome.previous, outcome.previous_checkpoint)
         return 200, encode(with_advice(document, warnings, holder_advice(lease, now, every)))
+    if isinstance(outcome, Done):
+        return 200, encode(with_advice(done_document(lease), warnings, prepared(job_advice.done, lease.id)))
     wait = seconds_to_wait(lease.expires_at or lease.available_at, now)
     document = ownership("held", lease, now)
     document["retry_after_seconds"] = wait
@@ -40,7 +44,7 @@ def render_claim(warnings: list[str], outcome: Any) -> tuple[int, bytes]:
 def render_renewed(warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
     """Status and body of the answer to a heartbeat."""
     lease, now = outcome.lease, outcome.now
-    document = ownership("claimed", lease, now)
+    document = ownership(CLAIMED, lease, now)
     every = add_ttl(document, lease, now)
     return 200, encode(with_advice(document, warnings, holder_advice(lease, now, every)))
 
@@ -61,8 +65,10 @@ def job_document(lease: Lease, now: Instant) -> dict[str, Any]:
     """A job as every reader may see it."""
     ending = leases.last_ending(lease)
     if leases.is_live(lease, now):
-        document = ownership("claimed", lease, now)
+        document = ownership(CLAIMED, lease, now)
         contract = job_advice.held(lease.id, seconds_to_wait(lease.expires_at, now))
+    elif leases.is_done(lease, now):
+        document, contract = done_document(lease), job_advice.done(lease.id)
     else:
         document, contract = {"status": "free", "job_id": lease.id, "owner": None}, job_advice.free(lease.id)
         if leases.is_held(lease):  # it has expired, but the sweep has not ended it yet
@@ -70,6 +76,21 @@ def job_document(lease: Lease, now: Instant) -> dict[str, Any]:
             ending, lease = leases.last_ending(ended), ended
     document["previous"] = _previous(ending, lease.ended_checkpoint)
     return document | {"agent_contract": contract}
+
+
+def done_document(lease: Lease) -> dict[str, Any]:
+    """A job whose work is done: by whom, when, with which result, and until when it counts as done."""
+    ending = leases.last_ending(lease)
+    return {
+        "status": leases.DONE,
+        "job_id": lease.id,
+        "owner": None,
+        "by": ending.owner if ending else None,
+        "at": rfc3339_or_none(lease.done_at),
+        "until": rfc3339_or_none(lease.done_until),
+        "result": raw_json(lease.result),
+        "note": ending.note if ending else None,
+    }
 
 
 def ownership(status: str, lease: Lease, now: Instant) -> dict[str, Any]:

@@ -40,6 +40,8 @@ _WORDS = {
     "released": "released",
     "forced": "released",
     "undelivered": "released",
+    "done": "released",
+    "failed": "released",
 }
 """OctoStore's word for each kind of event; events of other kinds are not sent."""
 _WITH_TOKEN = {"acquired", "renewed"}

@@ -8,20 +8,25 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.operations.bounds import FIELDS, JOB_PAGE
+from holdfast.operations.bounds import ANY_OF, FIELDS, JOB_ID, JOB_PAGE
 from holdfast.transport.http.api import heartbeats, jobs
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, Token, request_body, within
+from holdfast.transport.http.schemas.parameters import JOB_ID_PATTERN
 
 UUID_TEXT = {"format": "uuid"}
 NOT_BLANK = {"pattern": "^[^\\u0000]*[^\\s\\u0000][^\\u0000]*$"}
+
+
+JobId = Annotated[str, Meta(min_length=1, max_length=JOB_ID.most, extra_json_schema={"pattern": JOB_ID_PATTERN})]
+JobIds = Annotated[list[JobId], Meta(min_length=ANY_OF.least, max_length=ANY_OF.most)]
 
 
 class JobEnd(Struct):
     """How the last lease of a job ended."""
 
     owner: str | None
-    outcome: Literal["released", "expired", "forced", "session_ended", "undelivered", "restored"]
+    outcome: Literal["released", "expired", "forced", "session_ended", "undelivered", "restored", "done", "failed"]
     ended_at: Time
     by: str | None
     reason: str | None
@@ -87,6 +92,27 @@ class HeldJob(Ownership, kw_only=True):
     waiting_id: str | UnsetType = UNSET
 
 
+class ListedDoneJob(Struct, kw_only=True):
+    """A job whose work is done: by whom, when, and until when it counts as done (null: for good)."""
+
+    status: Literal["done"]
+    job_id: str
+    owner: None
+    by: str | None
+    at: Time
+    until: Time | None
+    result: Any
+    note: str | None
+
+
+class DoneJob(ListedDoneJob, kw_only=True):
+    """The work is done already, so nothing was claimed."""
+
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+    previous: JobEnd | UnsetType | None = UNSET
+
+
 class FreeJob(Struct, kw_only=True):
     """The job is free."""
 
@@ -138,23 +164,47 @@ class JobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"
     agent_contract: AgentContract
 
 
+class DoneJobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
+    """Done jobs, ordered by id."""
+
+    jobs: list[ListedDoneJob]
+    next_cursor: str | None
+    has_more: bool
+    agent_contract: AgentContract
+
+
 class JobFilter(Struct):
     """Filter and page."""
 
     limit: Annotated[int, within(JOB_PAGE)] = JOB_PAGE.default
     prefix: Annotated[str, Meta(pattern="^[^\\u0000]*$", description="Prefix of the job ids.")] | UnsetType = UNSET
     cursor: Annotated[str, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
+    state: Annotated[Literal["claimed", "done"], Meta(description="Jobs that are held, or done.")] = "claimed"
 
 
 _SESSION = (errors.SessionMissing, errors.SessionExpired)
 
 OPERATION_SCHEMAS = {
     "claim_job": OperationSchema(
-        {200: (ClaimedJob, HeldJob)},
+        {200: (ClaimedJob, HeldJob, DoneJob)},
         body=request_body(
             "ClaimJobBody",
             jobs.ClaimBody,
             FIELDS["claim_job"],
+            owner=NOT_BLANK,
+            metadata={"type": ["object", "string", "null"]},
+            session_id=UUID_TEXT,
+        ),
+        refusals=(errors.LeaseLost, errors.TooManyWaiters, *_SESSION),
+        takes_idempotency_key=True,
+    ),
+    "claim_any_job": OperationSchema(
+        {200: (ClaimedJob, HeldJob, DoneJob)},
+        body=request_body(
+            "ClaimAnyJobBody",
+            jobs.ClaimAnyBody,
+            FIELDS["claim_any_job"],
+            any_of=JobIds,
             owner=NOT_BLANK,
             metadata={"type": ["object", "string", "null"]},
             session_id=UUID_TEXT,
@@ -184,6 +234,6 @@ OPERATION_SCHEMAS = {
         refusals=(errors.NotHeld,),
         takes_idempotency_key=True,
     ),
-    "get_job_owner": OperationSchema({200: (OwnedJob, FreeJob)}),
-    "list_claimed_jobs": OperationSchema({200: JobPage}, query=JobFilter),
+    "get_job_owner": OperationSchema({200: (OwnedJob, FreeJob, DoneJob)}),
+    "list_claimed_jobs": OperationSchema({200: (JobPage, DoneJobPage)}, query=JobFilter),
 }

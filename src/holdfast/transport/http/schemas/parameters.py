@@ -14,11 +14,12 @@ from holdfast.transport.http.schemas.operation_schema import OperationSchema, sc
 Node = dict[str, Any]
 
 _JOB_PART = r"(?!\.\.(/|$))[A-Za-z0-9._:@-]+"
+JOB_ID_PATTERN = f"^{_JOB_PART}(/{_JOB_PART})*$"
 _UUID = {"type": "string", "format": "uuid"}
 _PATH_PARAMETERS: dict[str, Node] = {
     "/v1/jobs": {
         "description": "The job's id. Its slashes may be sent as they are, or as `%2F`.",
-        "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": f"^{_JOB_PART}(/{_JOB_PART})*$"},
+        "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": JOB_ID_PATTERN},
     },
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},
     "/v1/sessions": {"description": "The session's id.", "schema": _UUID},

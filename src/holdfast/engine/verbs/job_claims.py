@@ -1,0 +1,189 @@
+"""Claims of jobs: of one, or of any of several."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core import acl
+from holdfast.core import lease as leases
+from holdfast.core import session as sessions
+from holdfast.core.lease import JOB, UNDELIVERED, Claim, Ended, Lease, proof_of
+from holdfast.core.principal import Principal
+from holdfast.core.row import Instant, Key
+from holdfast.core.session import Session
+from holdfast.engine.command import Command, Held, LeaseOutcome
+from holdfast.engine.expiry import expire_lease_if_due
+from holdfast.engine.verbs.jobs import ReleaseJob, check_owner
+from holdfast.engine.view import View
+from holdfast.store.changes import Answer
+from holdfast.store.needs import Needs
+
+
+class Claimed(LeaseOutcome, frozen=True):
+    """The caller holds the job now. Only this answer contains the lease id."""
+
+    lease_id: str
+    previous: Ended | None
+    previous_checkpoint: str | None
+    replayed: bool = False
+
+
+class Done(LeaseOutcome, frozen=True):
+    """The work is done already: nothing was granted."""
+
+
+class HeldAny(Held, frozen=True, kw_only=True):
+    """Others hold every one of several jobs; `lease` is the one that ends first."""
+
+    all_held: tuple[Lease, ...]
+
+    @property
+    def leases(self) -> tuple[Lease, ...]:
+        """Every lease that the caller may wait for."""
+        return self.all_held
+
+
+class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
+    """A claim of a job, or of any of several."""
+
+    claims = JOB
+    by: Principal
+    owner: str
+    lease_id: str
+    holder: str
+    ttl: Instant
+    metadata: str | None = None
+    session_id: str | None = None
+    session_lease_id: str | None = None
+    waiting_id: str | None = None
+    """The place in the queue that an earlier claim of the caller kept."""
+    again: bool = False
+    """Whether to claim it even if it is done."""
+
+    def needs(self) -> Needs:
+        """The leases, and the session that they are claimed for."""
+        rows = self.wait_keys()
+        if self.session_id is not None:
+            rows += ((Session.table, self.account, self.session_id),)
+        return Needs(rows=rows)
+
+    def waiting_place(self) -> str | None:
+        """The place that an earlier claim of the caller kept."""
+        return self.waiting_id
+
+    def give_back(self, outcome: LeaseOutcome) -> ReleaseJob | None:
+        """Release the job, unless the caller can repeat its claim with its Idempotency-Key."""
+        if not isinstance(outcome, Claimed) or self.once is not None:
+            return None
+        return ReleaseJob(
+            account=self.account, cause=self.cause, name=outcome.lease.id, lease_id=outcome.lease_id, how=UNDELIVERED
+        )
+
+    def size(self) -> int:
+        """The size of its metadata."""
+        return len(self.metadata or "")
+
+    def check_session(self, view: View) -> None:
+        """Refuse a claim for a session that is over, or that is not the caller's."""
+        if self.session_id is not None:
+            proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
+            sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
+
+    def claim(self, view: View, name: str, *, yields: bool) -> Claimed | Held | Done:
+        """Grant a free job, or report its holder, or that it is done."""
+        lease = expire_lease_if_due(view, self.account, name)
+        acl.check_allowed(lease.acl, self.by)
+        if leases.is_done(lease, view.now) and not self.again:
+            return Done(lease=lease, now=view.now)
+        if yields or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
+            return Held(lease=view.effective(lease), now=view.now)
+        claim = Claim(
+            kind=JOB,
+            holder=self.holder,
+            owner=self.owner,
+            principal=self.by.id,
+            proof=proof_of(self.lease_id),
+            ttl=self.ttl,
+            metadata=self.metadata,
+            session=self.session_id,
+            ephemeral=self.session_id is not None,
+        )
+        granted = view.put(leases.grant(lease, claim, token=view.token(), now=view.now), "claimed")
+        return _claimed(granted, view, self.lease_id)
+
+    def replay(self, view: View, answer: Answer) -> Claimed:
+        """The same lease as it is now; a replay never extends it. A name that retention removed is a lost lease."""
+        first = msgspec.json.decode(answer.body)
+        lease = view.lease(self.account, first["job_id"])
+        check_owner(view, lease, first["lease_id"])
+        return _claimed(lease, view, first["lease_id"], replayed=True)
+
+
+class ClaimJob(Claiming, frozen=True, kw_only=True):
+    """Claim the job if it is free."""
+
+    name: str
+    yields: bool = False
+
+    def wait_keys(self) -> tuple[Key, ...]:
+        """The job's lease: callers that claim one job wait in its queue."""
+        return ((Lease.table, self.account, self.name),)
+
+    def yield_to_waiters(self, keys: frozenset[Key]) -> ClaimJob:  # noqa: ARG002 - it has one
+        """A claim that is not granted, even if the job is free: others wait for it."""
+        return replace(self, yields=True)
+
+    def decide(self, view: View) -> Claimed | Held | Done:
+        """The job, its holder, or its result."""
+        self.check_session(view)
+        return self.claim(view, self.name, yields=self.yields)
+
+
+class ClaimAnyJob(Claiming, frozen=True, kw_only=True):
+    """Claim the first of several jobs that is free."""
+
+    names: tuple[str, ...]
+    yields_in: frozenset[str] = frozenset()
+    """Jobs that others wait for, which it must not take."""
+
+    def wait_keys(self) -> tuple[Key, ...]:
+        """The leases of all of them: the caller waits in every queue."""
+        return tuple((Lease.table, self.account, name) for name in self.names)
+
+    def yield_to_waiters(self, keys: frozenset[Key]) -> ClaimAnyJob:
+        """A claim that takes none of the jobs that others wait for."""
+        return replace(self, yields_in=frozenset(key[2] for key in keys))
+
+    def weight(self) -> int:
+        """As many rows as names."""
+        return len(self.names)
+
+    def decide(self, view: View) -> Claimed | HeldAny | Done:
+        """The first job that is free. Done ones are passed over; if all are done, the first of them."""
+        self.check_session(view)
+        held: list[Lease] = []
+        done: list[Done] = []
+        for name in self.names:
+            outcome = self.claim(view, name, yields=name in self.yields_in)
+            if isinstance(outcome, Claimed):
+                return outcome
+            if isinstance(outcome, Done):
+                done.append(outcome)
+            else:
+                held.append(outcome.lease)
+        if not held:
+            return done[0]
+        first = min(held, key=lambda lease: lease.expires_at or lease.available_at or view.now)
+        return HeldAny(lease=first, now=view.now, all_held=tuple(held))
+
+
+def _claimed(lease: Lease, view: View, lease_id: str, *, replayed: bool = False) -> Claimed:
+    return Claimed(
+        lease=view.effective(lease),
+        now=view.now,
+        lease_id=lease_id,
+        previous=leases.last_ending(lease),
+        previous_checkpoint=lease.ended_checkpoint,
+        replayed=replayed,
+    )
