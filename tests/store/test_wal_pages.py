@@ -59,7 +59,7 @@ OPERATIONS = {
     # Each command, and how many pages it may write, on average.
     "claim a new job": (lambda _, n: claim(named(ROWS + n), f"lease-{ROWS + n}"), 12),
     "renew a job": (lambda _, n: heartbeat(named(7 * n), f"lease-{7 * n}"), 8.8),
-    "release a job": (lambda _, n: release(named(7 * n), f"lease-{7 * n}"), 10.1),
+    "release a job": (lambda _, n: release(named(7 * n), f"lease-{7 * n}"), 9.8),
     "claim a known job": (lambda _, n: claim(named(7 * n), f"again-{n}"), 9.8),
     "acquire a new lock": (lambda _, n: acquire(f"lock-{named(ROWS + n)}", limit=2 * ROWS), 13.4),
     "renew a lock": (hold_lock(RenewLock, ttl=90 * SECOND), 8.5),

@@ -10,6 +10,7 @@ from holdfast.core.lease.row import (
     BY_HOLDER,
     DONE,
     EXPIRED,
+    JOB,
     RESTORED,
     RESTORED_MESSAGE,
     UNDELIVERED,
@@ -47,7 +48,7 @@ def end(
         owner=lease.owner,
         how=how,
         at=now,
-        kind=lease.kind,
+        kind=JOB if lease.kind == JOB else lease.kind,  # msgspec leaves out the default itself, not what equals it
         proof=lease.proof,
         claimed_at=lease.claimed_at,
         principal=lease.principal,

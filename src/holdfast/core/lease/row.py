@@ -28,8 +28,9 @@ class Ended(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str | None
     how: str
     at: Instant
-    kind: str
     proof: str
+    kind: str = JOB
+    """Left out of the stored record for a job: a released row should need no more room than a held one."""
     claimed_at: Instant | None = None
     principal: str | None = None
     note: str | None = None
