@@ -188,3 +188,44 @@ def test_requests_that_are_ready_at_once_share_a_transaction(local):
     outcomes = asyncio.run(submit_all())
     assert all(isinstance(outcome, Claimed) for outcome in outcomes)
     assert threads.seen == [threading.current_thread()]
+
+
+def send_two_to_the_lane(engine, threads):
+    """The answer to a ticket that is queued while the lane's thread runs a batch."""
+    late = []
+    threads.before = lambda: late.append(send(engine, "late", run_soon=None))
+    assert isinstance(send(engine, "early", run_soon=None).result(10), Claimed)
+    return late[0]
+
+
+def test_the_lanes_thread_hands_the_next_batch_back_to_the_callers(local):
+    engine, threads = local
+    asked = []
+    engine.lanes.serve(asked.append)
+    answer = send_two_to_the_lane(engine, threads)
+    wait_until(lambda: asked)
+    assert not answer.done()
+    asked[0]()
+    assert isinstance(answer.result(0), Claimed)
+    assert threads.seen == [engine.lanes.all[0].thread, threading.current_thread()]
+
+
+def test_the_lanes_thread_runs_what_the_callers_cannot(local):
+    engine, threads = local
+    asked = []
+    engine.lanes.serve(asked.append)
+    answer = send_two_to_the_lane(engine, threads)
+    wait_until(lambda: asked)
+    with engine.lanes.all[0]._turn:
+        asked[0]()
+        assert not answer.done()
+    assert isinstance(answer.result(10), Claimed)
+    assert set(threads.seen) == {engine.lanes.all[0].thread}
+
+
+def test_the_lanes_thread_goes_on_when_the_event_loop_of_the_callers_has_ended(local):
+    engine, threads = local
+    loop = asyncio.new_event_loop()
+    engine.lanes.serve(loop.call_soon_threadsafe)
+    loop.close()
+    assert isinstance(send_two_to_the_lane(engine, threads).result(10), Claimed)

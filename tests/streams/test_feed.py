@@ -11,13 +11,14 @@ from functools import partial
 
 import pytest
 
-from holdfast.core.errors import CursorTooOld
+from holdfast.core.errors import CursorTooOld, StoreUnavailable
+from holdfast.core.event import Event
 from holdfast.core.event_filter import EventFilter
 from holdfast.core.page import record_size
 from holdfast.engine.engine import Engine
 from holdfast.transport.http.streams import feed, hub
 from holdfast.transport.http.streams.feed import Feed
-from holdfast.transport.http.streams.follower import MAX_EVENTS, Follower
+from holdfast.transport.http.streams.follower import MAX_EVENTS, Follower, RenderedEvent
 from holdfast.transport.http.streams.hub import Hub
 from tests.proof_size import sized
 from tests.support import ACCOUNT, STORES, Futures, claim, heartbeat, make_store, stop_in_time, transact
@@ -46,9 +47,10 @@ def engine(request, tmp_path):
 
 @pytest.fixture
 def small_buffers(monkeypatch):
-    """A buffer and pages of a few events, and short pauses."""
+    """A buffer and pages of a few events, read in smaller parts, and short pauses."""
     monkeypatch.setattr(feed, "PAGE", 5)
-    monkeypatch.setattr(hub, "PAGE", 5)
+    monkeypatch.setattr(feed, "PART_PAUSE", 0.0)
+    monkeypatch.setattr(hub, "PART", 2)
     monkeypatch.setattr(hub, "SLICE_EVENTS", 5)
     monkeypatch.setattr(feed, "SLICE_EVENTS", 3)
     monkeypatch.setattr(feed, "BUFFER_EVENTS", 8)
@@ -64,7 +66,7 @@ def make_hub(engine, after_read=lambda: None):
         await asyncio.get_running_loop().run_in_executor(None, after_read)
         return found
 
-    return Hub(engine.change_signal, query_store, "test", engine.registry)
+    return Hub(engine.change_signal, query_store, query_store, "test", engine.registry)
 
 
 def write(engine, count, name="job-0", at_once=4):
@@ -257,7 +259,7 @@ def test_a_follower_slightly_behind_is_served_from_the_buffer(engine):
 
 def test_a_reader_that_does_not_read_is_disconnected_without_skipped_events(engine, monkeypatch):
     monkeypatch.setattr(feed, "PAGE", 50)
-    monkeypatch.setattr(hub, "PAGE", 50)
+    monkeypatch.setattr(hub, "PART", 20)
     cut = threading.Event()
 
     async def scenario():
@@ -378,6 +380,40 @@ def test_a_feed_overtaken_by_retention_ends_its_followers(engine, small_buffers)
         with pytest.raises(CursorTooOld):
             await first
         hub.close()
+
+    run(scenario())
+
+
+RESTORED_AT = 10**9
+
+
+@pytest.mark.parametrize(
+    ("second", "pages"),
+    [
+        (StoreUnavailable("the disk is gone"), [[1, 2], [3]]),
+        ([RESTORED_AT], [[1, 2], [RESTORED_AT]]),
+        ([3, 4], [[1, 2, 3, 4]]),
+    ],
+    ids=["an error", "a gap that a restore left", "the last part"],
+)
+def test_a_page_ends_before_what_cannot_follow_its_first_part(monkeypatch, second, pages):
+    """What was read is sent. The rest is read again as a page of its own."""
+    monkeypatch.setattr(feed, "PART_PAUSE", 0.0)
+    parts = [[1, 2], second, [3] if isinstance(second, Exception) else second]
+
+    async def read_part(_after):
+        part = parts.pop(0)
+        if isinstance(part, Exception):
+            raise part
+        events = [Event(ACCOUNT, "lease:job", seq, "lease.renewed", 0, "", "", "{}", seq) for seq in part]
+        return [RenderedEvent(event, b"") for event in events], len(parts) == 2
+
+    async def scenario():
+        one = Feed(ACCOUNT, 0, None, read_part, lambda: 10**6)
+        for page in pages:
+            found, more = await one._read_page()
+            assert [rendered.event.seq for rendered in found] == page
+            assert more == (page is not pages[-1])
 
     run(scenario())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -59,13 +60,14 @@ class Backlog:
         if self._sleeping and self._wake_ups.empty():
             self._wake_ups.put(None)
 
-    def take(self, seconds: float | None = None) -> list[Ticket] | None:
-        """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty."""
-        if batch := self.take_queued():
-            return batch
-        self._count_sleeping(1)
+    def take(self, seconds: float | None = None, hand_over: Callable[[], bool] = lambda: False) -> list[Ticket] | None:
+        """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty.
+
+        If tickets are queued already, `hand_over` is called: if it has another thread take them, this one sleeps.
+        """
+        self._count_sleeping(1)  # before it looks: whoever puts or leaves a ticket after that sees that it sleeps
         try:
-            if self._is_quiet():  # whoever puts a ticket after this look sees that this lane sleeps
+            if self._is_quiet() or (not self._closed and hand_over()):
                 self._wake_ups.get(timeout=seconds)
         except Empty:
             return []

@@ -88,14 +88,20 @@ class Lane:
         """How long batches took lately."""
         self.seconds_here = 0.0
         """How long it ran batches on the threads of callers."""
+        self.ask_caller: Callable[[], bool] = lambda: False
+        """Asks the thread of callers to run what is queued; returns whether it will."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
 
     def _run(self) -> None:
-        while (batch := self._backlog.take(self._locked_rows.pause)) is not None:
+        while (batch := self._backlog.take(self._locked_rows.pause, self._hand_over)) is not None:
             with self._turn:
                 self.run(batch)
         self._fail(self._locked_rows.take_all(), _locked())
         self._backlog.finish()
+
+    def _hand_over(self) -> bool:
+        """Have the next batches run on the thread of callers again, if that could not run one for a moment."""
+        return self._usual_seconds <= SHORT_SECONDS and not self._needs_repair() and self.ask_caller()
 
     def run_here(self) -> bool:
         """Run what is queued on the calling thread, if it would not have to wait; whether everything was run."""

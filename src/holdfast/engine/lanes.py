@@ -35,6 +35,9 @@ class LaneQueue(Protocol):
     def put(self, ticket: Ticket, run_soon: RunSoon | None = None) -> None:
         """Queue a ticket and have it run. With `run_soon` that may be on the caller's thread."""
 
+    def serve(self, run_soon: RunSoon) -> None:
+        """Let the thread of an event loop run batches; `run_soon` calls a function there from any thread."""
+
     def trace(self, traces: Traces | None) -> None:
         """Record a trace of every batch in `traces`; None turns tracing off."""
 
@@ -78,6 +81,19 @@ class Lanes:
         elif not self._is_scheduled:
             self._is_scheduled = True
             run_soon(self._run_queued)
+
+    def serve(self, run_soon: RunSoon) -> None:
+        """Let the thread of an event loop run batches; `run_soon` calls a function there from any thread."""
+
+        def ask() -> bool:
+            try:
+                run_soon(self._run_queued)
+            except RuntimeError:  # the event loop has ended
+                return False
+            return True
+
+        if self._is_local:
+            self.all[0].ask_caller = ask
 
     def _run_queued(self) -> None:
         self._is_scheduled = False  # before it looks: whoever puts a ticket after that look schedules another run

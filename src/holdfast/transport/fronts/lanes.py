@@ -68,6 +68,9 @@ class RemoteLanes(asyncio.Protocol):
     def trace(self, traces: Traces | None) -> None:
         """Nothing: batches are traced where they run."""
 
+    def serve(self, run_soon: RunSoon) -> None:
+        """Do nothing: no batch runs in this process."""
+
     def seconds_on_callers(self) -> float:
         """Always 0: no batch runs here."""
         return 0.0

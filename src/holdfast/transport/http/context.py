@@ -68,7 +68,13 @@ class HandlerContext:
         self.unread_answers = UnreadAnswers(ANSWER_BUDGET)
         self.documents: dict[str, Any] = {}
         """Documents about the API, rendered once."""
-        self.hub = Hub(engine.change_signal, self._reads.query, settings.public_url or "urn:holdfast", engine.registry)
+        self.hub = Hub(
+            engine.change_signal,
+            self._reads.query,
+            self._reads.query_recent,
+            settings.public_url or "urn:holdfast",
+            engine.registry,
+        )
         self.stream_keys = StreamKeyMonitor(self.access.check_key)
         self.stream_limits = StreamLimits(settings)
         self._loops: list[asyncio.Task[None]] = []

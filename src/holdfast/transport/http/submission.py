@@ -38,6 +38,7 @@ class Submission:
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Deliver outcomes to this event loop."""
         self._sink = EventLoopSink(loop)
+        self._engine.lanes.serve(loop.call_soon_threadsafe)
 
     async def run(self, command: Command[T]) -> T:
         """Submit a command and wait for its outcome."""

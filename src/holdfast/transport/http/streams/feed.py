@@ -32,7 +32,10 @@ from holdfast.engine.change_signal import ChangeSignal, account_log_key
 from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, RenderedEvent
 
 PAGE, PAGE_BYTES = 500, 1024 * 1024
-"""How much of the log is read and distributed at once."""
+"""How much of the log is distributed at once."""
+PART, PART_BYTES = 32, 128 * 1024
+PART_PAUSE = 0.003
+"""How much of it is read and rendered at once, and the seconds for other work before the next part."""
 BUFFER_EVENTS = 4096
 FOLLOWERS_AT_ONCE = 8
 """Followers served before the event loop may run other work."""
@@ -156,7 +159,7 @@ class Feed:
     async def _read_and_distribute(self) -> bool:
         """Read a page and distribute it; returns whether there is more."""
         try:
-            page, more = await self._read(self.last)
+            page, more = await self._read_page()
         except CursorTooOld:
             raise
         except HoldfastError as error:  # the store is unreachable; followers stay and miss nothing once it is back
@@ -166,6 +169,21 @@ class Feed:
         if page:
             await self._distribute(page)
         return more
+
+    async def _read_page(self) -> tuple[list[RenderedEvent], bool]:
+        """A page, read part by part; and whether there may be more."""
+        page, more = await self._read(self.last)
+        while more and len(page) < PAGE and sum(len(rendered.frame) for rendered in page) < PAGE_BYTES:
+            last = page[-1].event.seq
+            await asyncio.sleep(PART_PAUSE)
+            try:
+                part, more = await self._read(last)
+            except HoldfastError:  # what was read is sent first; the next page meets the error again
+                return page, True
+            if part and part[0].event.seq != last + 1:  # a restore has cut the log here: a page begins
+                return page, True
+            page += part
+        return page, more
 
     async def _distribute(self, page: list[RenderedEvent]) -> None:
         shares = self._assign(page)

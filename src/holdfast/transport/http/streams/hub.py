@@ -18,7 +18,7 @@ from holdfast.store.contract import Reader
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.registry import Registry
 from holdfast.transport.http.streams import frames
-from holdfast.transport.http.streams.feed import PAGE, PAGE_BYTES, Feed
+from holdfast.transport.http.streams.feed import PART, PART_BYTES, Feed
 from holdfast.transport.http.streams.follower import SLICE_BYTES, SLICE_EVENTS, Batch, Follower, RenderedEvent
 
 HEARTBEAT_SECONDS = 15.0
@@ -35,9 +35,12 @@ Query = Callable[[Callable[[Reader], Any]], Awaitable[Any]]
 class Hub:
     """Opens a feed with its first follower and closes it with its last."""
 
-    def __init__(self, change_signal: ChangeSignal, query: Query, source: str, registry: Registry) -> None:
+    def __init__(
+        self, change_signal: ChangeSignal, query: Query, query_recent: Query, source: str, registry: Registry
+    ) -> None:
         self._change_signal = change_signal
         self._query = query
+        self._query_recent = query_recent
         self._source = source
         """The `source` of events: the same for every server of one address."""
         self._feeds: dict[str, asyncio.Task[Feed]] = {}
@@ -120,14 +123,14 @@ class Hub:
             del self._feeds[feed.account]
 
     async def _read(self, account: str, after: int) -> tuple[list[RenderedEvent], bool]:
-        """A page for a feed, rendered in a reader thread; and whether there may be more."""
+        """A rendered part of a page for a feed; and whether there may be more."""
 
         def read(reader: Reader) -> tuple[list[RenderedEvent], bool]:
-            events, more = read_page(reader, account, after, PAGE, PAGE_BYTES)
+            events, more = read_page(reader, account, after, PART, PART_BYTES)
             return [self._render(event) for event in events], more
 
-        page: tuple[list[RenderedEvent], bool] = await self._query(read)
-        return page
+        part: tuple[list[RenderedEvent], bool] = await self._query_recent(read)
+        return part
 
     def _render(self, event: Event) -> RenderedEvent:
         return RenderedEvent(event, b"" if is_election_event(event) else frames.frame(event, self._source))
