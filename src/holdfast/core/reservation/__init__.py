@@ -1,0 +1,1 @@
+"""Reservations: paths of a repository that one owner holds, or several share."""
