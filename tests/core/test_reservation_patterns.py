@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.reservation import patterns, sequences
+from holdfast.core.reservation import conflicts, patterns, sequences
 from holdfast.core.reservation.patterns import parse
 from holdfast.core.reservation.segments import segments_meet
 from tests.proof_size import FULL
@@ -344,6 +344,21 @@ def test_patterns_meet_exactly_if_some_path_matches_both(one, other):
 def test_patterns_may_meet_if_one_prefix_is_above_the_other_and_no_literal_path_is(one, other, expected):
     assert patterns.may_meet(parse(one), parse(other)) == expected
     assert patterns.may_meet(parse(other), parse(one)) == expected
+
+
+@settings(max_examples=EXAMPLES)
+@given(
+    st.lists(texts([*FEW_SEGMENTS, "a*b*a", ".?", "?."]), max_size=3),
+    st.lists(st.lists(st.one_of(texts(["a", "b"]), texts(FEW_SEGMENTS)), min_size=1, max_size=2), max_size=4),
+)
+@example(["a/b"], [["a"], ["a/"], ["a/b/"], ["a/b/**"], ["**"], ["a/c/"], ["a/b/c/**"]])
+@example(["**/a/b/**/b"], [["a/a/b/b"], ["a/b"], ["a/"], ["b/**"]])
+@example(["*b/**/a"], [["ab/a"], ["a/a"], ["ab/"], ["a/"], ["a/**"]])
+def test_conflicts_with_many_are_those_of_which_some_pattern_meets(mine, many):
+    own = [parse(text) for text in mine]
+    keyed = [(key, [parse(text) for text in theirs]) for key, theirs in enumerate(many)]
+    expected = [key for key, theirs in keyed if patterns.any_meeting(own, theirs)]
+    assert conflicts.conflicts_with(own, keyed) == expected
 
 
 def test_meetings_are_all_pairs_that_meet():

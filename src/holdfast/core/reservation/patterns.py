@@ -26,6 +26,7 @@ MAX_WILDCARDS = 8
 """Wildcards in one pattern; `**` is one."""
 
 ANY_SEGMENTS = "**"
+_ALL_BELOW = ([ANY_SEGMENTS], [ANY_SEGMENTS, "*"])
 _OWN_CHARACTERS = str.maketrans({"*": "\0", "?": "\1"})
 """A `*` in a path is an ordinary character that no pattern names; so is every unprintable one."""
 
@@ -40,8 +41,16 @@ class Pattern(msgspec.Struct, frozen=True):
     """The segments before the first with a wildcard: the path of every match is this one or below it."""
     is_literal: bool
     """Whether it has no wildcard, so that it matches only itself."""
+    is_simple: bool
+    """Whether it matches one path, or everything below one."""
     pieces: tuple[tuple[str, ...], ...]
     """The segments before, between and after each `**`."""
+    beginning: str
+    """The characters before the first wildcard, with a slash before them and, for a literal pattern, after them."""
+    ending: str
+    """The characters after the last wildcard, with a slash after them and, for a literal pattern, before them."""
+    probe: str
+    """The prefix, each segment with a slash, and `\\0` if it matches what is below the prefix but not the prefix."""
 
     @property
     def is_broad(self) -> bool:
@@ -96,18 +105,26 @@ def parse(text: str) -> Pattern:
             pieces.append([])
         else:
             pieces[-1].append(segment)
+    rest = segments[len(fixed) :]
+    between_wildcards = f"/{'/'.join(segments)}/".replace("?", "*").split("*")
     return Pattern(
         text=text,
         segments=tuple(segments),
         prefix="/".join(fixed),
-        is_literal=len(fixed) == len(segments),
+        is_literal=not rest,
+        is_simple=rest in ([], *_ALL_BELOW),
         pieces=tuple(tuple(piece) for piece in pieces),
+        beginning=between_wildcards[0],
+        ending=between_wildcards[-1],
+        probe="".join(f"{segment}/" for segment in fixed) + "\0" * (rest == [ANY_SEGMENTS, "*"]),
     )
 
 
 def meet(one: Pattern, other: Pattern) -> bool:
     """Whether some path matches both."""
-    return may_meet(one, other) and sequences_meet(one.pieces, other.pieces, segments_meet)
+    if one.is_literal and other.is_literal:
+        return one.text == other.text
+    return sequences_meet(one.pieces, other.pieces, segments_meet)
 
 
 def may_meet(one: Pattern, other: Pattern) -> bool:

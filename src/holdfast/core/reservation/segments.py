@@ -40,8 +40,33 @@ def _names(fixed: str, other: str) -> list[str]:
 
 
 def _texts_meet(one: str, other: str) -> bool:
-    """Whether some text matches both; it may be `.` or `..`, and it may be empty only if one of them is."""
-    return sequences_meet(one.split("*"), other.split("*"), _characters_meet)
+    """Whether some text matches both; it may be `.` or `..`."""
+    one_pieces, other_pieces = one.split("*"), other.split("*")
+    if "?" in one or "?" in other:
+        return sequences_meet(one_pieces, other_pieces, _characters_meet)
+    # The same rules with the methods of str, which are several times as fast.
+    if len(other_pieces) == 1:
+        return _fits(one_pieces, other)
+    if len(one_pieces) == 1:
+        return _fits(other_pieces, one)
+    first, last, other_first, other_last = one_pieces[0], one_pieces[-1], other_pieces[0], other_pieces[-1]
+    return (first.startswith(other_first) or other_first.startswith(first)) and (
+        last.endswith(other_last) or other_last.endswith(last)
+    )
+
+
+def _fits(pieces: list[str], name: str) -> bool:
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return first == name
+    start, end = len(first), len(name) - len(last)
+    if start > end or not name.startswith(first) or not name.endswith(last):
+        return False
+    for piece in pieces[1:-1]:
+        start = name.find(piece, start, end) + len(piece)
+        if start < len(piece):
+            return False
+    return True
 
 
 def _characters_meet(one: str, other: str) -> bool:

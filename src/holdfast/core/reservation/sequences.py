@@ -21,10 +21,13 @@ Meets = Callable[[str, str], bool]
 def sequences_meet(one: Sequence[Piece], other: Sequence[Piece], meets: Meets) -> bool:
     """Whether some sequence fits both, each given as its pieces."""
     if len(one) > 1 and len(other) > 1:
-        firsts = zip(one[0], other[0], strict=False)
-        lasts = zip(reversed(one[-1]), reversed(other[-1]), strict=False)
-        return all(meets(*pair) for pair in firsts) and all(meets(*pair) for pair in lasts)
+        return _agree(one[-1][::-1], other[-1][::-1], meets) and _agree(one[0], other[0], meets)
     return _fit(other, one[0], meets) if len(one) == 1 else _fit(one, other[0], meets)
+
+
+def _agree(one: Piece, other: Piece, meets: Meets) -> bool:
+    """Whether the items of both meet, as far as the shorter one goes."""
+    return all(map(meets, one, other))
 
 
 def is_wild(item: str) -> bool:
@@ -37,11 +40,14 @@ def _fit(pieces: Sequence[Piece], fixed: Piece, meets: Meets) -> bool:
     first, last = pieces[0], pieces[-1]
     start, end = len(first), len(fixed) - len(last)
     if len(pieces) == 1:
-        return end == 0 and all(map(meets, first, fixed))
-    places = _Places(fixed, meets)
-    if start > end or not places.of(first) & 1 or not places.of(last) >> end & 1:
+        return end == 0 and _agree(first, fixed, meets)
+    if start > end or not _agree(last, fixed[end:], meets) or not _agree(first, fixed, meets):
         return False
-    for piece in pieces[1:-1]:
+    middle = [piece for piece in pieces[1:-1] if piece]
+    if not middle:
+        return True
+    places = _Places(fixed, meets)
+    for piece in middle:
         found = places.of(piece) >> start
         if not found:
             return False

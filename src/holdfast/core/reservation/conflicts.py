@@ -1,0 +1,85 @@
+"""Which of many reservations meet the patterns of one.
+
+A space may hold thousands of patterns, too many to compare each with each of the new ones. Most are simple: one path,
+or everything below one. One regular expression compares a simple pattern with all new patterns at once. The others are
+compared pair by pair if the characters before their first and after their last wildcard allow it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+from holdfast.core.reservation.patterns import Pattern, meet
+
+Key = TypeVar("Key", bound=Hashable)
+
+_ANY_SEGMENTS = "(?:[^/]+/)*"
+
+
+def conflicts_with(mine: Sequence[Pattern], many: Iterable[tuple[Key, Sequence[Pattern]]]) -> list[Key]:
+    """The keys of those that have a pattern that meets one of mine, in their order."""
+    if not mine:
+        return []
+    matches = _matching(tuple(mine)).match
+    reaches = _reaching(tuple(mine)).match
+
+    def meets(other: Pattern) -> bool:
+        if other.is_literal:
+            return matches(other.probe) is not None
+        if other.is_simple:
+            return reaches(other.probe) is not None
+        return any(_ends_agree(one, other) and meet(one, other) for one in mine)
+
+    return [key for key, theirs in many if any(map(meets, theirs))]
+
+
+def _ends_agree(one: Pattern, other: Pattern) -> bool:
+    """Whether one's beginning begins with the other's, or the other way round, and the same for their endings."""
+    return (one.beginning.startswith(other.beginning) or other.beginning.startswith(one.beginning)) and (
+        one.ending.endswith(other.ending) or other.ending.endswith(one.ending)
+    )
+
+
+@lru_cache(maxsize=16)
+def _matching(mine: tuple[Pattern, ...]) -> re.Pattern[str]:
+    """Matches a path, with a slash at its end, if one of the patterns does."""
+    return re.compile("|".join(f"{_path(pattern)}\\Z" for pattern in mine))
+
+
+@lru_cache(maxsize=16)
+def _reaching(mine: tuple[Pattern, ...]) -> re.Pattern[str]:
+    """Matches the probe of a folder if one of the patterns matches something in it."""
+    return re.compile("|".join(_folders(pattern) for pattern in mine))
+
+
+def _path(pattern: Pattern) -> str:
+    """An expression for the paths of a pattern.
+
+    The groups that keep their first match put each piece as far to the left as it fits, which is never wrong.
+    """
+    first, *others = ("".join(f"{_name(segment)}/" for segment in piece) for piece in pattern.pieces)
+    if not others:
+        return first
+    middle = "".join(f"(?>{_ANY_SEGMENTS}?{piece})" for piece in others[:-1] if piece)
+    return f"{first}{middle}{_ANY_SEGMENTS}{others[-1]}"
+
+
+def _folders(pattern: Pattern) -> str:
+    """An expression for the probes of folders in which a pattern matches something.
+
+    The probe of a folder ends before, in or after the segments that precede the first `**`.
+    """
+    first = "".join(f"(?:\0?\\Z|{_name(segment)}/)" for segment in pattern.pieces[0])
+    return first if len(pattern.pieces) > 1 else f"{first}\\Z"
+
+
+def _name(segment: str) -> str:
+    """An expression for the names that match a segment."""
+    first, *others = ("[^/]".join(map(re.escape, piece.split("?"))) for piece in segment.split("*"))
+    if not others:
+        return first
+    middle = "".join(f"(?>[^/]*?{piece})" for piece in others[:-1])
+    return f"{first}{middle}[^/]*{others[-1]}(?=/)"
