@@ -128,6 +128,7 @@ def test_ancestors_are_the_root_and_every_leading_part(prefix, expected):
         ("test_?.py", ["test_1.py", "test_é.py", "test_😀.py"], ["test_.py", "test_12.py"]),
         ("a*b*c", ["abc", "aXbXc", "abcbc"], ["ab", "acb", "abcd"]),
         ("a*a", ["aa", "aba"], ["a"]),
+        ("*ab*b", ["abb", "abab"], ["ab", "aab"]),
         ("*ab?b*", ["abab", "xabbby", "aabxb"], ["ab", "abb"]),
         ("file[1].txt", ["file[1].txt"], ["file1.txt"]),
         ("a?b", ["a*b", "a?b"], ["a**b"]),
@@ -198,7 +199,18 @@ def test_patterns_without_a_common_path_do_not_meet(one, other):
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [("?", ".*"), ("?", "*."), ("?", "*.*"), ("??", "..*"), ("??", ".*."), (".?", "?."), (".?", "*."), (".?", "*.*.*")],
+    [
+        ("?", ".*"),
+        ("?", "*."),
+        ("?", "*.*"),
+        ("??", "..*"),
+        ("??", ".*."),
+        (".?", "?."),
+        (".?", "*."),
+        (".?", "*.*.*"),
+        ("?.", ".*"),
+        ("?.", "*.*.*"),
+    ],
 )
 def test_patterns_do_not_meet_in_dots_which_are_no_names(one, other):
     for around in ("{}", "a/{}", "{}/a", "**/{}", "a/{}/**"):
@@ -352,6 +364,10 @@ def test_patterns_may_meet_if_one_prefix_is_above_the_other_and_no_literal_path_
     st.lists(st.lists(st.one_of(texts(["a", "b"]), texts(FEW_SEGMENTS)), min_size=1, max_size=2), max_size=4),
 )
 @example(["a/b"], [["a"], ["a/"], ["a/b/"], ["a/b/**"], ["**"], ["a/c/"], ["a/b/c/**"]])
+@example(["**/a/**/a"], [["a/a"], ["a/b/a"], ["a"]])
+@example(["**/a/*b*b*/**"], [["a/abb"], ["a/ab"], ["a/abab/a"]])
+@example(["a*b"], [["abab"], ["aba"]])
+@example(["a*/**/*b"], [["**/ab"], ["ab*/**/ab"], ["a*/**/b"], ["b*/**"], ["**/*a"]])
 @example(["**/a/b/**/b"], [["a/a/b/b"], ["a/b"], ["a/"], ["b/**"]])
 @example(["*b/**/a"], [["ab/a"], ["a/a"], ["ab/"], ["a/"], ["a/**"]])
 def test_conflicts_with_many_are_those_of_which_some_pattern_meets(mine, many):

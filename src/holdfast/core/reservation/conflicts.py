@@ -77,9 +77,9 @@ def _folders(pattern: Pattern) -> str:
 
 
 def _name(segment: str) -> str:
-    """An expression for the names that match a segment."""
+    """An expression for the names that match a segment; a slash must follow it."""
     first, *others = ("[^/]".join(map(re.escape, piece.split("?"))) for piece in segment.split("*"))
     if not others:
         return first
     middle = "".join(f"(?>[^/]*?{piece})" for piece in others[:-1])
-    return f"{first}{middle}[^/]*{others[-1]}(?=/)"
+    return f"{first}{middle}[^/]*{others[-1]}"
