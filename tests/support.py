@@ -111,6 +111,7 @@ def empty(store: Any) -> None:
     """Delete all rows: cheaper than a new database for every case."""
     tables = [
         *(row.table for row in ROW_TYPES),
+        "reserved_paths",
         "task_counts",
         "usage",
         "budgets",

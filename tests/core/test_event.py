@@ -155,4 +155,13 @@ def test_a_change_of_any_column_changes_the_row_image():
 
 def test_a_subject_is_the_noun_and_the_id_of_its_row():
     nouns = [subject_of(row_type("default", "x")) for row_type in ROW_TYPES]
-    assert nouns == ["session:x", "lease:x", "task:x", "principal:x", "account:x", "purchase:x", "webhook:x"]
+    assert nouns == [
+        "session:x",
+        "lease:x",
+        "reservation:x",
+        "task:x",
+        "principal:x",
+        "account:x",
+        "purchase:x",
+        "webhook:x",
+    ]

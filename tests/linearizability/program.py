@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import OutcomeUnknown, StoreUnavailable
 from holdfast.engine.engine import Engine
 from holdfast.settings import sqlite_path
 from holdfast.store.contract import Store
@@ -63,9 +63,9 @@ def open_store(url: str) -> Store:
 
 
 def until_available(action: Callable[[], T]) -> T:
-    """Do it; again, if the connection is cut meanwhile."""
+    """Do it; again, if the connection is cut meanwhile. It is safe to repeat."""
     for _ in range(20):
-        with suppress(StoreUnavailable):
+        with suppress(StoreUnavailable, OutcomeUnknown):
             return action()
         time.sleep(0.2)
     raise AssertionError("the store did not become available")

@@ -9,6 +9,8 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.event import Cause
 from holdfast.core.lease import RESTORED, Lease
 from holdfast.core.log_gap import ACTOR
+from holdfast.core.reservation import holding
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Key
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -20,6 +22,7 @@ from holdfast.store.sqlite import SqliteStore
 ROWS_PER_BATCH = 500
 _HELD = (
     "SELECT 'leases', account, id FROM leases WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT 'reservations', account, id FROM reservations WHERE ended_at IS NULL"
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at IS NOT NULL"
     " UNION ALL SELECT 'sessions', account, id FROM sessions WHERE ended_at IS NULL ORDER BY 1, 2, 3"
 )
@@ -47,6 +50,8 @@ def _end(view: View, key: Key) -> None:
         return
     if isinstance(row, Lease):
         view.put(leases.end_by_restore(row, view.now), leases.RELEASED)
+    elif isinstance(row, Reservation):
+        view.put(holding.end_by_restore(row, view.now), RESTORED)
     elif isinstance(row, Task):
         ended = tasks.end_by_restore(row, view.now, view.wall)
         view.put(ended, task_verb(ended, tasks.RELEASED))

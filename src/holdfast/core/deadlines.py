@@ -12,19 +12,20 @@ from msgspec.structs import replace
 
 from holdfast.core import session as sessions
 from holdfast.core.lease import Lease, renewal_interval
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 
-Held = TypeVar("Held", Lease, Task)
+Held = TypeVar("Held", Lease, Task, Reservation)
 
 
-def session_of(row: Lease | Task) -> str | None:
+def session_of(row: Lease | Task | Reservation) -> str | None:
     """The session whose end frees the row, if there is one."""
-    return row.session if isinstance(row, Task) or row.ephemeral else None
+    return row.session if not isinstance(row, Lease) or row.ephemeral else None
 
 
-def effective_deadline(row: Lease | Task, session: Session | None) -> Instant | None:
+def effective_deadline(row: Lease | Task | Reservation, session: Session | None) -> Instant | None:
     """When a held row is free again: at its own deadline, or with the session that it was claimed for."""
     if row.expires_at is None or session is None or session_of(row) != session.id:
         return row.expires_at
@@ -37,7 +38,7 @@ def with_effective_deadline(row: Held, session: Session | None) -> Held:
     return row if deadline == row.expires_at else replace(row, expires_at=deadline)
 
 
-def heartbeat_interval(row: Lease | Task, now: Instant) -> Instant:
+def heartbeat_interval(row: Lease | Task | Reservation, now: Instant) -> Instant:
     """How often the holder of a row with its effective deadline should renew.
 
     A third of the TTL, or of the time that its session still lasts, if that is shorter.

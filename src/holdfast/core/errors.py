@@ -14,6 +14,7 @@ Refused                       an ordinary answer: nothing was changed
 ├── Missing                   it does not exist, or belongs to another account: the answer is the same
 │   ├── SessionMissing
 │   ├── TaskMissing
+│   ├── ReservationMissing
 │   ├── PurchaseMissing
 │   └── WebhookMissing
 ├── Conflict                  the state is not what the request assumes
@@ -43,6 +44,7 @@ Refused                       an ordinary answer: nothing was changed
     ├── LockLimit
     ├── TooManyElections
     ├── TooManyWaiters
+    ├── SpaceFull             the space has as many reservations as it may have
     ├── MaxWorkersReached     the plan's limit of held tasks is reached
     └── RateLimited
 
@@ -175,6 +177,13 @@ class TaskMissing(Missing):
 
     code = "task_not_found"
     hint = "List the tasks to find the right id."
+
+
+class ReservationMissing(Missing):
+    """There is no such reservation."""
+
+    code = "reservation_not_found"
+    hint = "List the reservations of the space, or reserve the paths."
 
 
 class PurchaseMissing(Missing):
@@ -383,6 +392,13 @@ class TooManyWaiters(Limited):
     """Too many callers already wait for this name, or for work."""
 
     code = "too_many_waiters"
+
+
+class SpaceFull(Limited):
+    """The space has as many reservations as it may have."""
+
+    code = "space_full"
+    hint = "Release reservations that are not needed, or wait until others are released."
 
 
 class MaxWorkersReached(Limited):

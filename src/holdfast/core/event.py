@@ -17,7 +17,7 @@ R = TypeVar("R", bound=Row)
 SNAPSHOT = "snapshot"
 """Verb of an event that records a whole row, so that retention may remove the events before it."""
 
-RENEWALS = ("lease.renewed", "session.renewed", "task.renewed")
+RENEWALS = ("lease.renewed", "reservation.renewed", "session.renewed", "task.renewed")
 """Renewals: frequent, and left out of summaries."""
 
 REMOVAL_VERBS = frozenset({"purged", "forgotten", "removed"})
@@ -81,7 +81,11 @@ def make_event(
     if whole:
         changed = row_image(after)
     elif not special.isdisjoint(changed):
-        changed = {name: _logged_value(after, name, new) if name in special else new for name, new in changed.items()}
+        changed = {
+            name: _logged_value(after, name, new) if name in special else new
+            for name, new in changed.items()
+            if name not in after.unlogged
+        }
     noun = after.noun
     return Event(
         after.account,
@@ -182,6 +186,7 @@ def row_image(row: Row) -> dict[str, Any]:
     logged = {
         column: _logged_value(row, column, value)
         for column, value in zip(row.__struct_fields__, astuple(row), strict=True)
+        if column not in row.unlogged
     }
     image: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(logged))
     return image

@@ -9,6 +9,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.log_gap import LOG
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import ANY, Principal, grants
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 
@@ -16,6 +17,7 @@ _ELECTION_SUBJECTS = subject_of(Lease("", ELECTION_PREFIX))
 
 READ_SCOPES = {
     Lease.noun: "jobs:read",
+    Reservation.noun: "jobs:read",
     Task.noun: "tasks:read",
     Session.noun: "jobs:read tasks:read",
     LOG: ANY,

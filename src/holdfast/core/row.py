@@ -42,8 +42,11 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
     hidden: ClassVar[frozenset[str]] = frozenset()
     """Secret columns: events record only whether they are set."""
 
+    unlogged: ClassVar[frozenset[str]] = frozenset()
+    """Columns that events leave out, because they change often and mean nothing later."""
+
     special: ClassVar[frozenset[str]] = frozenset()
-    """All columns that events do not record unchanged: hashed, JSON and hidden ones."""
+    """All columns that events do not record unchanged: hashed, JSON, hidden and unlogged ones."""
 
     account: str
     id: str
@@ -53,7 +56,7 @@ class Row(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        cls.special = cls.hashed | cls.json | cls.hidden
+        cls.special = cls.hashed | cls.json | cls.hidden | cls.unlogged
 
     @property
     def key(self) -> Key:

@@ -15,6 +15,7 @@ from holdfast.core.log_gap import is_log_subject
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.page import is_full
 from holdfast.core.plan import DAY
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.engine.command import Command
@@ -174,9 +175,9 @@ class Cleanup:
             after = own[-1].id
 
     def _remove_rows(self, now: Instant, store_time: Instant) -> None:
-        """Check the next page of names and sessions, and remove those that are not needed any more."""
+        """Check the next page of names, reservations and sessions, and remove those that are not needed any more."""
         before = now - self._retention.names if self._retention.names else 0
-        for row_type in (Lease, Session):
+        for row_type in (Lease, Reservation, Session):
             with self._store.read() as reader:
                 after = self._cursors.get(row_type, ("", ""))
                 rows = reader.rows_after(row_type, *after, ROWS_PER_PASS, ROW_BYTES_PER_PASS)

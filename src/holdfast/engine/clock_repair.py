@@ -18,6 +18,7 @@ from holdfast.core.deadlines import after_clock_step
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
@@ -35,7 +36,13 @@ MIN_AHEAD = 60 * SECOND
 GRACE_STEP = 2 * SECOND
 """After a larger step forward holders get grace, as after an outage."""
 _STEP = Cause("clock", "")
-_VERBS: dict[type[Row], str] = {Lease: "extended", Session: "extended", Task: "extended", Principal: "changed"}
+_VERBS: dict[type[Row], str] = {
+    Lease: "extended",
+    Reservation: "extended",
+    Session: "extended",
+    Task: "extended",
+    Principal: "changed",
+}
 """The kinds of rows with times of their own, and the event that records the move."""
 
 
@@ -81,6 +88,8 @@ def move_back(row: Row, ahead: Instant, wall: Instant) -> Row:
 
     if isinstance(row, Lease):
         return replace(row, expires_at=moved(row.expires_at), available_at=moved(row.available_at))
+    if isinstance(row, Reservation):
+        return replace(row, expires_at=moved(row.expires_at), waits_until=moved(row.waits_until))
     if isinstance(row, Session) and row.ended_at is None:
         return replace(row, expires_at=row.expires_at if row.expires_at <= wall else row.expires_at - ahead)
     if isinstance(row, Task) and row.state in LIVE_STATES:
@@ -96,7 +105,7 @@ def move_back(row: Row, ahead: Instant, wall: Instant) -> Row:
 
 
 class MoveDeadline(Command[bool], frozen=True):
-    """Move the deadline of a job, a task or a session after a step of the clock."""
+    """Move the deadline of a job, a reservation, a task or a session after a step of the clock."""
 
     urgent = True
     key: Key
@@ -110,7 +119,7 @@ class MoveDeadline(Command[bool], frozen=True):
     def decide(self, view: View) -> bool:
         """Whether its deadline was moved."""
         row = view.at(self.key)
-        if not isinstance(row, Lease | Task | Session) or not was_live(row, view.now - max(self.step, 0)):
+        if not isinstance(row, Lease | Task | Session | Reservation) or not was_live(row, view.now - max(self.step, 0)):
             return False
         assert row.expires_at is not None
         ttl = row.lease_duration if isinstance(row, Task) else row.ttl

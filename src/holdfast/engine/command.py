@@ -40,7 +40,7 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
     waits_for_locks: ClassVar[bool] = True
     """Whether it is tried again for seconds while another transaction has locked its rows."""
     claims: ClassVar[str] = ""
-    """What it claims: "job", "lock", "election" or "task"; empty if it is no claim."""
+    """What it claims: "job", "lock", "election", "task" or "reservation"; empty if it is no claim."""
 
     account: str
     cause: Cause
@@ -73,6 +73,10 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
 
     def waiting_place(self) -> str | None:
         """The id of the place that its caller kept in the queues of those rows."""
+        return None
+
+    def space_waited_for(self) -> tuple[str, str] | None:
+        """(account, space) in which it may wait, if it may wait for a reservation."""
         return None
 
     def queues(self) -> tuple[Queue, ...]:

@@ -12,13 +12,13 @@ from typing import Any, TypeVar
 
 from holdfast.core.errors import HoldfastError, ServerOutdated
 from holdfast.core.principal import Principal
-from holdfast.core.row import SECOND, Instant
+from holdfast.core.row import Instant
 from holdfast.engine.alerts import CONFLICTS, DEAD_LETTERS, LAPSES, RECOVERY_FAILURES, Alerts
 from holdfast.engine.backlog import MAX_BATCH, MAX_QUEUED, Backlog
 from holdfast.engine.batches.metrics import BatchMetrics
 from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.change_signal import ChangeSignal
-from holdfast.engine.command import Command, Held, Outcome, Replayed
+from holdfast.engine.command import Command, Replayed
 from holdfast.engine.lane import Lane
 from holdfast.engine.lanes import LaneQueue, Lanes, RunSoon
 from holdfast.engine.outages import Outages
@@ -26,8 +26,7 @@ from holdfast.engine.retention import Retention
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.ticket import CallerKey, FutureSink, Sink, Ticket, deliver
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting.names import NameWaiters
-from holdfast.engine.waiting.tasks import TaskWaiters
+from holdfast.engine.waiting.all_waiters import AllWaiters
 from holdfast.store.contract import Reader, Store
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.heartbeats import LoopHeartbeat, LoopHeartbeats
@@ -80,8 +79,10 @@ class Engine:
         """The kinds of waiters that have a waiting caller now: for them commits of other processes matter."""
         self._waiting_lock = threading.Lock()
         self._timer = timer or Timer()
-        self.name_waiters = NameWaiters(self._resubmit, deliver, partial(self._set_waiting, "names"), self._timer)
-        self.task_waiters = TaskWaiters(self._resubmit, deliver, partial(self._set_waiting, "tasks"), self._timer)
+        self._waiters = AllWaiters(self._resubmit, self._set_waiting, self._timer, self._make_ticket)
+        self.name_waiters = self._waiters.names
+        self.task_waiters = self._waiters.tasks
+        self.reservation_waiters = self._waiters.reservations
         self.change_signal = ChangeSignal(partial(self._set_waiting, "changes"))
 
     def _make_lanes(self) -> Lanes:
@@ -120,8 +121,7 @@ class Engine:
 
     def drain(self) -> None:
         """Answer every waiting caller that the server is shutting down."""
-        self.name_waiters.drain()
-        self.task_waiters.drain()
+        self._waiters.drain()
         self.change_signal.drain()
 
     def submit(
@@ -183,6 +183,7 @@ class Engine:
         waiting = {
             "name": self.name_waiters.size(),
             "work": self.task_waiters.size(),
+            "reservation": self.reservation_waiters.size(),
             "change": self.change_signal.size(),
         }
         for label, count in waiting.items():
@@ -201,11 +202,15 @@ class Engine:
         """Why this server must not use the store any more, because a newer one has upgraded it; None if it may."""
         return self._outages.outdated
 
+    def _make_ticket(self, command: Command[Any]) -> Ticket:
+        """A ticket for a command whose outcome nobody needs."""
+        return Ticket(command, self._sink, Future())
+
     def _resubmit(self, ticket: Ticket) -> None:
         try:
             self.lanes.put(ticket)
         except HoldfastError as error:
-            self._settle(ticket, error)
+            self._waiters.settle(ticket, error)
 
     def _on_commit(self, committed: Committed) -> None:
         """Answer a committed batch, then wake the waiters that its changes concern."""
@@ -215,69 +220,22 @@ class Engine:
         self.alerts.note(LAPSES, lapses)
         self.alerts.note(DEAD_LETTERS, dead_letters)
         for ticket, outcome in committed.replies:
-            if ticket.queues:
-                if not isinstance(outcome, Outcome) or not outcome.waits:
-                    self.task_waiters.handle_settled(ticket, outcome)
-                    replies.append((ticket, outcome))
-                else:
-                    self._wait_for_task(ticket, outcome)
-            elif not ticket.wait_keys:
-                is_held = isinstance(outcome, Held)
-                replies.append((ticket, self.name_waiters.with_length(outcome) if is_held else outcome))
-            elif isinstance(outcome, Held):
-                self._wait_for_name(ticket, outcome, committed)
-            else:
-                self.name_waiters.handle_settled(ticket, outcome)
-                replies.append((ticket, outcome))
+            replies += self._waiters.handle(ticket, outcome, committed, self.sweep.expect)
         deliver(replies)
         if committed.deadline is not None:
             self.sweep.expect(committed.deadline, committed.now)
-        if committed.freed:
-            self.name_waiters.wake(committed.freed)
-        if committed.offered:
-            self.task_waiters.offer(committed.offered)
+        self._waiters.wake(committed)
         self.change_signal.notify(committed.touched)
         if committed.touched:
             self._watcher.notify()
 
-    def _wait_for_task(self, ticket: Ticket, outcome: Outcome) -> None:
-        try:
-            self.task_waiters.handle_not_granted(ticket, outcome)
-        except HoldfastError as error:
-            deliver([(ticket, error)])
-
     def end_waits(self, principal: Principal, now: Instant) -> None:
         """End the waits of a principal whose key changed, unless they were begun with a key that still works."""
-        self.name_waiters.end_waits(principal, now)
-        self.task_waiters.end_waits(principal, now)
+        self._waiters.end_waits(principal, now)
 
     def leave(self, ticket: Ticket) -> None:
         """Remove a ticket whose caller disconnected."""
-        (self.task_waiters if ticket.queues else self.name_waiters).leave(ticket)
-
-    def _wait_for_name(self, ticket: Ticket, outcome: Held, committed: Committed) -> None:
-        """Join the queues of held names, and make sure that their heads try when the holders' leases expire."""
-        is_new = not ticket.is_waiting
-        try:
-            self.name_waiters.handle_not_granted(ticket, outcome)
-        except HoldfastError as error:
-            deliver([(ticket, error)])
-            return
-        if is_new:
-            # A release after the answer and before the ticket joined the queue woke no ticket: try once more.
-            self.name_waiters.wake([key for key in ticket.wait_keys if self.name_waiters.length(key) == 1])
-        for lease in outcome.leases:
-            if lease.expires_at is not None:
-                self.sweep.expect(lease.expires_at, committed.now)
-            elif lease.available_at is not None:  # a delay ends by itself, without a commit
-                self.name_waiters.wake_later(lease.key, (lease.available_at - committed.now) / SECOND)
-
-    def _settle(self, ticket: Ticket, outcome: Any) -> None:
-        if ticket.queues:
-            self.task_waiters.handle_settled(ticket, outcome)
-        else:
-            self.name_waiters.handle_settled(ticket, outcome)
-        deliver([(ticket, outcome)])
+        self._waiters.leave(ticket)
 
     def _set_waiting(self, kind: str, *, waiting: bool) -> None:
         """Record whether callers of this kind wait; other processes' commits are watched while any caller waits."""
@@ -290,8 +248,7 @@ class Engine:
 
     def _on_foreign_commit(self) -> None:
         """Wake all waiters and the sweep: another process may have changed the store."""
-        self.name_waiters.wake_all()
-        self.task_waiters.probe()
+        self._waiters.wake_all()
         self.change_signal.notify_all()
         self.sweep.wake()
 

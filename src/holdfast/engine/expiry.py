@@ -1,4 +1,4 @@
-"""Expiry of leases, tasks and sessions, and the grace that holders get after an outage."""
+"""Expiry of leases, reservations, tasks and sessions, and the grace that holders get after an outage."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import EXPIRED, JOB, SESSION_ENDED, Lease
+from holdfast.core.reservation import holding
+from holdfast.core.reservation import row as reservations
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -33,17 +36,25 @@ def expire_task_if_due(view: View, task: Task) -> Task:
     return task if settled is task else view.put(settled, task_verb(settled, "expired"))
 
 
+def expire_reservation_if_due(view: View, row: Reservation) -> Reservation:
+    """The reservation. If it has expired, or its wait has had no sign of life, it is ended first."""
+    if not reservations.is_due(row, view.now):
+        return row
+    return view.put(holding.end(row, EXPIRED, now=view.now), EXPIRED if row.proof else reservations.LEFT)
+
+
 def task_verb(task: Task, otherwise: str) -> str:
     """The event verb of a step: of a final state if the task has reached one, else `otherwise`."""
     return {tasks.DEAD: "dead_lettered", tasks.CANCELLED: "cancelled"}.get(task.state, otherwise)
 
 
 def expire_holdings(view: View, account: str, session_id: str) -> list[Row]:
-    """End the expired leases and tasks of a session; returns the rows that ended."""
+    """End what a session holds and what has expired; returns the rows that ended."""
     held: list[tuple[Row, Row]] = [
         (lease, expire_lease_if_due(view, account, lease.id)) for lease in view.leases_of(account, session_id)
     ]
     held += [(task, expire_task_if_due(view, task)) for task in view.tasks_of(account, session_id)]
+    held += [(row, expire_reservation_if_due(view, row)) for row in view.reservations_of(account, session_id)]
     return [after for before, after in held if after is not before]
 
 
@@ -56,11 +67,16 @@ def end_session(view: View, session: Session, how: str) -> tuple[Row, ...]:
         view.put(sessions.end(session, how, view.now), verb),
         *(_free_lease(view, lease, how) for lease in view.leases_of(session.account, session.id)),
         *(_free_task(view, task, how) for task in view.tasks_of(session.account, session.id)),
+        *(_free_reservation(view, row, how) for row in view.reservations_of(session.account, session.id)),
     )
 
 
 def _free_lease(view: View, lease: Lease, how: str) -> Lease:
     return view.put(leases.end(lease, SESSION_ENDED, now=view.now, reason=f"session {how}"), "released")
+
+
+def _free_reservation(view: View, row: Reservation, how: str) -> Reservation:
+    return view.put(holding.end(row, SESSION_ENDED, now=view.now, reason=f"session {how}"), "released")
 
 
 def _free_task(view: View, task: Task, how: str) -> Task:
@@ -87,6 +103,23 @@ class ExpireLease(Command[bool], frozen=True):
         """Whether it was due."""
         before = view.lease(self.account, self.name)
         return expire_lease_if_due(view, self.account, self.name) is not before
+
+
+class ExpireReservation(Command[bool], frozen=True):
+    """End an expired reservation, or a wait without a sign of life; does nothing if it was renewed meanwhile."""
+
+    urgent = True
+    waits_for_locks = False  # the next pass of the sweep tries again
+    reservation_id: str
+
+    def needs(self) -> Needs:
+        """The reservation."""
+        return Needs(rows=((Reservation.table, self.account, self.reservation_id),))
+
+    def decide(self, view: View) -> bool:
+        """Whether it was due."""
+        row = view.find(Reservation, self.account, self.reservation_id)
+        return row is not None and expire_reservation_if_due(view, row) is not row
 
 
 class ExpireSession(Command[bool], frozen=True):
@@ -134,7 +167,7 @@ class UpdateDueTask(Command[bool], frozen=True):
 
 
 class GiveGrace(Command[bool], frozen=True):
-    """Extend a job, a task or a session whose holder could not renew during an outage."""
+    """Extend a job, a reservation, a task or a session whose holder could not renew during an outage."""
 
     urgent = True
     key: Key
@@ -153,7 +186,7 @@ class GiveGrace(Command[bool], frozen=True):
     def decide(self, view: View) -> bool:
         """Whether its deadline was moved."""
         row = view.at(self.key)
-        if not isinstance(row, Lease | Task | Session) or not was_live(row, self.last_beat):
+        if not isinstance(row, Lease | Task | Session | Reservation) or not was_live(row, self.last_beat):
             return False
         if self.unless_changed_since and row.changed_at > self.last_beat + OUTAGE_SECONDS * SECOND:
             return False
@@ -164,11 +197,11 @@ class GiveGrace(Command[bool], frozen=True):
         return True
 
 
-def was_live(row: Lease | Task | Session, last_beat: Instant) -> bool:
+def was_live(row: Lease | Task | Session | Reservation, last_beat: Instant) -> bool:
     """Whether it is still held and had not expired when a server last ran."""
     if isinstance(row, Session):
         return row.name is not None and sessions.is_live(row, last_beat)
-    return (isinstance(row, Task) or row.kind == JOB) and leases.is_live(row, last_beat)
+    return (not isinstance(row, Lease) or row.kind == JOB) and leases.is_live(row, last_beat)
 
 
 def grace(outage: Instant, ttl: Instant) -> Instant:

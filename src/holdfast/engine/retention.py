@@ -11,6 +11,7 @@ from holdfast.core.account import Account
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -22,6 +23,8 @@ VACANT_ELECTION_RETENTION = 3600 * SECOND
 """How long a vacant election is kept. Any client can create elections, so there may be many."""
 
 
+ENDED_RESERVATION_RETENTION = DAY
+"""How long a reservation is kept after its end: so long its former holder is told how it ended."""
 MAX_DONE = 100_000
 
 
@@ -46,9 +49,11 @@ class Retention(msgspec.Struct, frozen=True):
 
 
 def is_removable(row: Row, before: Instant, now: Instant) -> bool:
-    """Whether it is a free name or an ended session, unchanged since `before`."""
+    """Whether it is a free name, an ended session or an ended reservation, unchanged since `before`."""
     if isinstance(row, Session):
         return row.ended_at is not None and row.changed_at < before
+    if isinstance(row, Reservation):
+        return row.ended_at is not None and row.changed_at < max(before, now - ENDED_RESERVATION_RETENTION)
     if not isinstance(row, Lease) or leases.is_held(row) or row.acl is not None or leases.is_delayed(row, now):
         return False
     if leases.is_done(row, now):
@@ -78,7 +83,7 @@ class PurgeTask(Command[bool], frozen=True):
 
 
 class RemoveRow(Command[bool], frozen=True):
-    """Remove a name or a session; if it is used again, its versions continue from the log."""
+    """Remove a name, a session or a reservation; if it is used again, its versions continue from the log."""
 
     key: Key
     before: Instant

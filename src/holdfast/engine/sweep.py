@@ -12,11 +12,12 @@ from concurrent.futures import Future
 from holdfast.core.errors import HoldfastError, ServerOutdated, StoreUnavailable
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key
 from holdfast.core.task import Task
 from holdfast.engine.cleanup import Cleanup
 from holdfast.engine.command import Command
-from holdfast.engine.expiry import ExpireLease, ExpireSession, GiveGrace, UpdateDueTask
+from holdfast.engine.expiry import ExpireLease, ExpireReservation, ExpireSession, GiveGrace, UpdateDueTask
 from holdfast.engine.failed_rows import FailedRows
 from holdfast.engine.outages import OUTAGE_SECONDS, Outages
 from holdfast.engine.retention import Retention
@@ -240,6 +241,8 @@ def expiry_command(key: Key) -> Command[bool]:
     table, account, row_id = key
     if table == Lease.table:
         return ExpireLease(account=account, cause=_CAUSE, name=row_id)
+    if table == Reservation.table:
+        return ExpireReservation(account=account, cause=_CAUSE, reservation_id=row_id)
     if table == Task.table:
         return UpdateDueTask(account=account, cause=_CAUSE, task_id=row_id)
     return ExpireSession(account=account, cause=_CAUSE, session_id=row_id)

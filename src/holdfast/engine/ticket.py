@@ -52,9 +52,12 @@ class Ticket:
         "is_waiting",
         "key",
         "locked_until",
+        "obstacles",
+        "place",
         "queues",
         "sink",
         "slot",
+        "space",
         "try_again",
         "wait_keys",
         "waiting_command",
@@ -81,6 +84,12 @@ class Ticket:
         """The rows it waits for, if it may wait for a name."""
         self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
         """The task queues it waits for, if it may wait for tasks."""
+        self.space = None if deadline is None else command.space_waited_for()
+        """(account, space) in which it waits, if it may wait for a reservation."""
+        self.obstacles: frozenset[str] = frozenset()
+        """The reservations that are in its way."""
+        self.place: str | None = None
+        """The row by which it waits for a reservation."""
         self.is_waiting = False
         self.arrival = 0
         """Its place in the queue of a name: smaller numbers are served first."""

@@ -13,12 +13,15 @@ from msgspec.structs import replace
 
 from holdfast.core.deadlines import Held, session_of, with_effective_deadline
 from holdfast.core.event import SNAPSHOT, Cause
-from holdfast.core.lease import ELECTION, LOCK, Lease, counts_toward_limit, is_live
+from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
+from holdfast.core.reservation.row import Reservation, SpaceUse
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import LIVE_STATES, Task, is_claimable
+from holdfast.core.task import Task, is_claimable
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
+from holdfast.engine.batches.indexes import Indexes
+from holdfast.engine.batches.live_counts import LiveCounts
 from holdfast.engine.batches.ready_heap import ReadyHeap
 from holdfast.engine.batches.steps import Step, build_changes
 from holdfast.store.changes import Answer, Changes
@@ -43,20 +46,16 @@ class View:
         self._damaged = rows.damaged
         self._loaded = rows.rows
         self._rows = dict(rows.rows)
-        self._lock_counts = rows.lock_counts
-        self._election_counts = rows.election_counts
         self._webhook_counts = rows.webhook_counts
         self._answers = {(answer.account, answer.key): answer for answer in rows.answers}
         self._new_answers: list[Answer] = []
         self._versions = rows.versions
         self._usage = rows.usage
-        self._held_tasks = rows.held_tasks
-        self._has_counts = bool(rows.held_tasks or rows.lock_counts or rows.election_counts)
+        self._counts = LiveCounts(rows)
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
         self._ready = ReadyHeap(self.wall, self._rows)
-        self._unique_keys: dict[tuple[str, str], str] = {}
-        self._rows_of_session: dict[tuple[str, str], set[Key]] = {}
+        self._indexes = Indexes(self._rows)
         for row in self._rows.values():
             self._index(row)
         self._undo_to = 0
@@ -90,18 +89,26 @@ class View:
 
     def leases_of(self, account: str, session: str) -> list[Lease]:
         """The ephemeral leases that a session holds."""
-        found = [row for row in self._of_session(account, session) if isinstance(row, Lease) and row.ephemeral]
-        return sorted(found, key=lambda row: row.id)  # so that every store writes the same log
+        return self._indexes.held_by_session(Lease, account, session)
 
     def tasks_of(self, account: str, session: str) -> list[Task]:
         """The tasks that a session holds."""
-        found = [row for row in self._of_session(account, session) if isinstance(row, Task) and row.proof]
-        return sorted(found, key=lambda row: row.id)
+        return self._indexes.held_by_session(Task, account, session)
 
-    def _of_session(self, account: str, session: str) -> list[Lease | Task]:
-        """The rows that belong to the session now."""
-        found = (self._rows.get(key) for key in self._rows_of_session.get((account, session), ()))
-        return [row for row in found if isinstance(row, Lease | Task) and row.session == session]
+    def reservations_of(self, account: str, session: str) -> list[Reservation]:
+        """The reservations that a session holds."""
+        return self._indexes.held_by_session(Reservation, account, session)
+
+    def open_reservations(self, account: str, space: str) -> list[Reservation]:
+        """The loaded reservations of a space that are held or wait."""
+        for error in self._damaged.values():
+            if error.table == Reservation.table and error.key[0] == account and error.columns.get("space") == space:
+                raise error
+        return self._indexes.open_in_space(account, space)
+
+    def space_use(self, account: str, space: str) -> SpaceUse:
+        """How many reservations of a space are held or wait, this batch's included."""
+        return self._counts.spaces[account, space]
 
     def next_ready(self, account: str, types: tuple[str, ...]) -> Task | None:
         """The first claimable task of these queues, or of all queues if none is named."""
@@ -112,8 +119,7 @@ class View:
         for error in self._damaged.values():
             if error.key[0] == account and error.columns.get("unique_key") == unique_key:
                 raise error
-        task = self.find(Task, account, self._unique_keys.get((account, unique_key), ""))
-        return task if task is not None and task.unique_key == unique_key and task.state in LIVE_STATES else None
+        return self._indexes.task_under(account, unique_key)
 
     def has_locked_tasks(self, counted: dict[tuple[str, str], int]) -> bool:
         """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""
@@ -127,11 +133,11 @@ class View:
 
     def live_locks(self, account: str, principal: str) -> int:
         """How many live locks the principal has, this batch's included."""
-        return self._lock_counts[account, principal]
+        return self._counts.locks[account, principal]
 
     def live_elections(self, account: str) -> int:
         """How many elections of the account have a leader, this batch's included."""
-        return self._election_counts[account]
+        return self._counts.elections[account]
 
     def webhooks(self, group: LimitGroup) -> int:
         """How many webhooks count toward a limit, this batch's included."""
@@ -144,7 +150,7 @@ class View:
 
     def held_tasks(self, account: str) -> int:
         """How many tasks of the account are held, this batch's included."""
-        return self._held_tasks[account]
+        return self._counts.held_tasks[account]
 
     def answer(self, account: str, key: str) -> Answer | None:
         """The stored answer under an Idempotency-Key."""
@@ -178,6 +184,12 @@ class View:
         self._add_step(Step(before, after, kind, self.cause, new))
         return after
 
+    def touch(self, row: R) -> None:
+        """Change columns that the log leaves out, without an event and without a new version."""
+        before = self._rows[row.key]
+        self._rows[row.key] = row
+        self._add_step(Step(before, row, "", self.cause))
+
     def remove(self, row: Row, kind: str) -> None:
         """Delete a row, with an event of this kind."""
         before = self._rows.pop(row.key)
@@ -206,8 +218,8 @@ class View:
                 del self._rows[step.after.key]
             else:
                 self._rows[step.after.key] = step.before
-            self._count(step.after, -1)
-            self._count(step.before, +1)
+            self._counts.add(step.after, -1)
+            self._counts.add(step.before, +1)
             self._index(step.before)
         self.tokens_drawn = self._tokens_before
         while len(self._charges) > self._charges_before:
@@ -234,20 +246,16 @@ class View:
 
     def _add_step(self, step: Step) -> None:
         self.steps.append(step)
-        if self._has_counts:
-            self._count(step.before, -1)
-            self._count(step.after, +1)
+        if self._counts.is_needed:
+            self._counts.add(step.before, -1)
+            self._counts.add(step.after, +1)
         self._index(step.after)
 
     def _index(self, row: Row) -> None:
-        """Make a row findable by its session, its queue and its unique key."""
-        kind = type(row)
-        if (kind is Lease or kind is Task) and row.session is not None:  # type: ignore[attr-defined]
-            self._rows_of_session.setdefault((row.account, row.session), set()).add(row.key)  # type: ignore[attr-defined]
+        """Make a row findable by its session, its space, its queue and its unique key."""
+        self._indexes.add(row)
         if isinstance(row, Task):
             self._ready.add(row)
-            if row.unique_key is not None and row.state in LIVE_STATES:
-                self._unique_keys[row.account, row.unique_key] = row.id
 
     # -- saving ----------------------------------------------------------------------------------------------
 
@@ -278,15 +286,3 @@ class View:
     def touched(self) -> set[Key]:
         """The keys of every row that changed."""
         return {step.after.key for step in self.steps}
-
-    def _count(self, row: Row, step: int) -> None:
-        """Adjust the counts of held tasks, live locks and live elections by one row."""
-        if isinstance(row, Task) and row.account in self._held_tasks and is_live(row, self.now):
-            self._held_tasks[row.account] += step
-        if not isinstance(row, Lease):
-            return
-        owner = (row.account, row.principal or "")
-        if owner in self._lock_counts and counts_toward_limit(row, LOCK, self.now):
-            self._lock_counts[owner] += step
-        if row.account in self._election_counts and counts_toward_limit(row, ELECTION, self.now):
-            self._election_counts[row.account] += step

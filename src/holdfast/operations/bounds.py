@@ -138,6 +138,15 @@ BATCH_ITEMS = Count(1000, least=1)
 HEARTBEAT_LEASES = Count(500, least=1)
 """So many usual names fit into a body that is small enough to be read without waiting for other large ones."""
 
+# -- reservations ------------------------------------------------------------------------------------------------
+
+SPACE = Length(256, least=1)
+RESERVED_PATHS = Count(20, least=1)
+RESERVATION_TTL = Range(1, DAY, if_omitted=900)
+RESERVATION_PAGE = Range(1, 1000, if_omitted=100)
+CHECKED_PATHS = Count(1000, least=1)
+CHECKED_LEASES = Count(100)
+
 # -- sessions, events, accounts, keys, webhooks ------------------------------------------------------------------
 
 SESSION_NAME = Length(256, least=1)
@@ -221,6 +230,23 @@ FIELDS: dict[str, dict[str, Bound]] = {
     "heartbeat_leases": {"leases": HEARTBEAT_LEASES},
     "force_release_job": {"reason": FORCE_REASON},
     "list_claimed_jobs": {"limit": JOB_PAGE},
+    "reserve_files": {
+        "space": SPACE,
+        "owner": JOB_OWNER,
+        "paths": RESERVED_PATHS,
+        "ttl_seconds": RESERVATION_TTL,
+        "reason": REASON,
+        "metadata": JOB_METADATA,
+        "session_lease_id": SESSION_LEASE_ID,
+        "wait_seconds": WAIT,
+        "waiting_id": WAITING_ID,
+    },
+    "heartbeat_reservation": {"ttl_seconds": Range(RESERVATION_TTL.least, RESERVATION_TTL.most)},
+    "release_files": {"paths": Count(RESERVED_PATHS.most)},
+    "extend_reservation": {"paths": RESERVED_PATHS},
+    "force_release_reservation": {"reason": FORCE_REASON},
+    "list_reservations": {"limit": RESERVATION_PAGE, **dict.fromkeys(("space", "path", "owner", "cursor"), QUERY_TEXT)},
+    "check_files": {"space": SPACE, "paths": CHECKED_PATHS, "lease_ids": CHECKED_LEASES},
     "create_task": {
         "payload": TASK_PAYLOAD,
         "priority": TASK_PRIORITY,

@@ -12,6 +12,8 @@ _NAMED = """
     get_lock_status acquire_lock renew_lock release_lock set_lock_acl watch_lock
 """
 _COVERED = """
+    reserve_files heartbeat_reservation release_files extend_reservation force_release_reservation
+    read_reservation list_reservations check_files
     claim_any_job heartbeat_leases list_claimed_jobs list_locks list_events
     list_keys create_key read_key rotate_key revoke_key
 """

@@ -78,6 +78,23 @@ _JOBS = (
     ),
     ("list_claimed_jobs", "GET", "", "List the jobs that are held now.", "jobs:read", READ),
 )
+_RESERVATIONS = (
+    ("reserve_files", "POST", "", "Reserve files of a repository, all or none.", "jobs", CLAIM),
+    ("list_reservations", "GET", "", "List the reservations, also of one path or owner.", "jobs:read", READ),
+    ("check_files", "POST", "/check", "Read which files of a repository the caller may change.", "jobs:read", READ),
+    ("read_reservation", "GET", "/{id}", "Read a reservation, or how it ended.", "jobs:read", READ),
+    ("heartbeat_reservation", "POST", "/{id}/heartbeat", "Renew a reservation.", "jobs", HEARTBEAT),
+    ("release_files", "POST", "/{id}/release", "Release all files of a reservation, or some.", "jobs", MUTATION),
+    ("extend_reservation", "POST", "/{id}/extend", "Add files to a reservation, all or none.", "jobs", CLAIM),
+    (
+        "force_release_reservation",
+        "POST",
+        "/{id}/force-release",
+        "Release what another owner has reserved.",
+        "admin",
+        MUTATION,
+    ),
+)
 _TASKS = (
     ("create_task", "POST", "", "Create a task in the queue of its type.", "tasks:produce", CREATE),
     ("list_tasks", "GET", "", "List tasks, newest first.", "tasks:read", READ),
@@ -242,6 +259,7 @@ def _under(
 
 OPERATIONS = (
     *_under("/v1/jobs", HOLDFAST_API, _JOBS),
+    *_under("/v1/reservations", HOLDFAST_API, _RESERVATIONS),
     Operation(
         "heartbeat_leases",
         "POST",
@@ -283,6 +301,7 @@ assert OPERATIONS_BY_NAME.keys() <= PREFIX_RULES.keys(), "every operation needs 
 HOLDER_OPERATIONS = frozenset(
     {
         *("heartbeat_job", "release_job", "renew_lock", "release_lock", "renew_leadership", "resign"),
+        *("heartbeat_reservation", "release_files"),
         *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task"),
         *("heartbeat_leases", "heartbeat_session", "close_session", "keepalive_session", "end_session"),
     }

@@ -37,3 +37,7 @@ class Changes(msgspec.Struct):
     answers: list[Answer]
     created: dict[str, Usage]
     """By account: how many tasks were created, and in which cycle."""
+    paths_added: list[tuple[str, str, str, str]] = []
+    """(account, space, prefix, reservation): prefixes under which reservations are found from now on."""
+    paths_removed: list[tuple[str, str, str, str]] = []
+    """The same for prefixes under which they are found no longer."""

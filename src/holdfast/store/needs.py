@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from holdfast.core.reservation.patterns import ancestors
 from holdfast.core.row import Key
 from holdfast.core.webhooks.webhook import LimitGroup
 
@@ -36,6 +37,9 @@ class Needs(msgspec.Struct, frozen=True):
     """Accounts: how many elections are live in each."""
     webhook_counts: tuple[LimitGroup, ...] = ()
     """How many webhooks count toward each of these limits, exact until the transaction ends."""
+    paths: tuple[tuple[str, str, str, bool], ...] = ()
+    """(account, space, prefix, below): the open reservations with a pattern whose prefix is this one or above it; with
+    `below` also those with one below it. The space is locked: nothing is reserved in it until the transaction ends."""
     answers: tuple[tuple[str, str], ...] = ()
     """(account, Idempotency-Key): the answers remembered under these keys."""
     usage: tuple[str, ...] = ()
@@ -60,8 +64,24 @@ class AllNeeds(msgspec.Struct):
     lock_counts: list[tuple[str, str]]
     election_counts: list[str]
     webhook_counts: list[LimitGroup]
+    paths: list[tuple[str, str, str, bool]]
     answers: list[tuple[str, str]]
     usage: list[str]
+
+    def spaces(self) -> list[tuple[str, str]]:
+        """(account, space) of all paths."""
+        return sorted({(account, space) for account, space, _, _ in self.paths})
+
+    def covering_prefixes(self) -> list[tuple[str, str, str]]:
+        """(account, space, prefix) of the prefixes of all paths and of those above them."""
+        return sorted(
+            {(account, space, above) for account, space, prefix, _ in self.paths for above in ancestors(prefix)}
+        )
+
+    def prefixes_below(self) -> list[tuple[str, str, str, str | None]]:
+        """(account, space, first, end): the ranges, bytewise, of prefixes below those of the paths that ask for it."""
+        below = {(account, space, prefix) for account, space, prefix, below in self.paths if below}
+        return [(account, space, *range_below(prefix)) for account, space, prefix in sorted(below)]
 
     @classmethod
     def of(cls, each: Iterable[Needs]) -> AllNeeds:
@@ -75,6 +95,11 @@ class AllNeeds(msgspec.Struct):
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
         gathered["ready"] = {(*queue, min(count + spare, MAX_READY)) for queue, count in ready.items()}
         return cls(**{name: sorted(items) for name, items in gathered.items()})
+
+
+def range_below(prefix: str) -> tuple[str, str | None]:
+    """The first prefix, bytewise, below a prefix, and the first after it that is not below; None for no end."""
+    return (f"{prefix}/", f"{prefix}0") if prefix else ("", None)
 
 
 def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_type: str) -> int:

@@ -12,6 +12,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
 from holdfast.core.purchase import Purchase
+from holdfast.core.reservation.row import Reservation, SpaceUse
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -19,7 +20,7 @@ from holdfast.core.webhooks.webhook import LimitGroup, Webhook
 from holdfast.store.changes import Answer
 from holdfast.store.needs import AllNeeds
 
-ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Task, Principal, Account, Purchase, Webhook)
+ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Reservation, Task, Principal, Account, Purchase, Webhook)
 """Every kind of row, in the order in which their locks are taken."""
 
 REUSED_IDS: tuple[type[Row], ...] = (Session, Lease)
@@ -39,6 +40,8 @@ class Rows(msgspec.Struct):
     election_counts: dict[str, int] = {}
     """By account: live elections."""
     webhook_counts: dict[LimitGroup, int] = {}
+    spaces: dict[tuple[str, str], SpaceUse] = {}
+    """(account, space): how many reservations are held, and how many wait."""
     versions: dict[Key, int] = {}
     """Last versions, from the log, of rows that were asked for and removed earlier."""
     usage: dict[str, Usage] = {}
@@ -81,8 +84,8 @@ class LoadedRows:
         return self.rows.keys() | self.damaged.keys() if self.damaged else self.rows
 
     def sessions(self) -> set[tuple[str, str]]:
-        """(account, session) of every lease and task that was claimed for a session."""
-        held = (row for row in self.rows.values() if isinstance(row, Lease | Task))
+        """(account, session) of every lease, task and reservation that was claimed for a session."""
+        held = (row for row in self.rows.values() if isinstance(row, Lease | Task | Reservation))
         return {(row.account, row.session) for row in held if row.session}
 
     def _set_aside(self, error: DamagedRow) -> None:

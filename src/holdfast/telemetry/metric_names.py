@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from holdfast.telemetry.kinds import LEAST, MOST, MetricSet
 
-FAMILIES = ("job", "lock", "election", "task", "session")
-CLAIMED = FAMILIES[:4]
+FAMILIES = ("job", "lock", "election", "task", "reservation", "session")
+CLAIMED = FAMILIES[:5]
 """Families with claims; a session is opened, not claimed."""
 
 TIMES = (0.0005, 0.001, 0.002, 0.005, 0.01, 0.05, 0.1, 1.0, 10.0)
@@ -19,13 +19,13 @@ DELAYS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0)
 SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 KINDS = ("acquire", "auth", "election", "list", "release", "renew", "status",
-         "job", "task", "session", "event", "account", "webhook", "mcp", "other")  # fmt: skip
+         "job", "task", "reservation", "session", "event", "account", "webhook", "mcp", "other")  # fmt: skip
 STATUSES = tuple(f"{digit}xx" for digit in range(10))
 PHASES = ("load", "decide", "save", "commit")
-WAITS = ("name", "work", "change")
+WAITS = ("name", "work", "reservation", "change")
 LOOPS = ("sweep", "retention", "beat", "uses", "webhooks")
 REASONS = (
-    "rate_limited", "lock_limit_exceeded", "capacity_exceeded", "too_many_waiters", "max_workers_reached",
+    "rate_limited", "lock_limit_exceeded", "capacity_exceeded", "too_many_waiters", "space_full", "max_workers_reached",
     "store_unavailable", "overloaded", "draining", "idempotency_in_flight", "storage_full", "value_refused",
     "damaged_row", "payment_unavailable", "outcome_unknown", "server_outdated", "other",
 )  # fmt: skip
@@ -119,7 +119,7 @@ LANE_BUSY = _counter(
 LANES = _gauge("holdfast_lanes", "Lanes that run batches.")
 BACKLOG = _gauge("holdfast_backlog_commands", "Commands that wait for a lane.")
 WAITERS = _gauge(
-    "holdfast_waiters", "Calls that wait on this server for a name, for a task or for a change.", for_=WAITS
+    "holdfast_waiters", "Calls that wait on this server for a name, a task, a reservation or a change.", for_=WAITS
 )
 LOOP_SUCCESS = _gauge(
     "holdfast_loop_last_success_timestamp_seconds",

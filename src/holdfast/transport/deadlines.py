@@ -7,12 +7,13 @@ from typing import TypeVar
 
 from holdfast.core.deadlines import Held, session_of, with_effective_deadline
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader
 from holdfast.store.contract.reads import usable_row
 
-R = TypeVar("R", Lease, Task)
+R = TypeVar("R", Lease, Task, Reservation)
 
 
 def read_one_effective(reader: Reader, row_type: type[R], account: str, row_id: str) -> R | None:
@@ -28,14 +29,14 @@ def read_one_effective(reader: Reader, row_type: type[R], account: str, row_id: 
 class HoldingSessions:
     """The sessions that some rows were claimed for, each read once."""
 
-    def __init__(self, reader: Reader, rows: Sequence[Lease | Task]) -> None:
+    def __init__(self, reader: Reader, rows: Sequence[Lease | Task | Reservation]) -> None:
         self._found: dict[tuple[str, str], Session | None] = {}
         for row in rows:
             session_id = session_of(row)
             if session_id is not None and (row.account, session_id) not in self._found:
                 self._found[row.account, session_id] = usable_row(reader, Session, row.account, session_id)
 
-    def of(self, row: Lease | Task) -> Session | None:
+    def of(self, row: Lease | Task | Reservation) -> Session | None:
         """The session whose end frees the row, if there is one."""
         return self._found.get((row.account, session_of(row) or ""))
 

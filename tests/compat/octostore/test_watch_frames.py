@@ -20,9 +20,16 @@ def watch_election(caller, election, **headers):
     return Stream(caller.port, f"/elections/{election}/watch", **caller.headers, **headers)
 
 
+def _frame(stream, seconds):
+    """The next frame that is not a comment: on a busy machine some time may pass without a change."""
+    while (frame := stream.frame(seconds)) == ":":
+        pass
+    return frame
+
+
 def next_document(stream, seconds=10):
     """The document of a lock's frame, which is one line and nothing else."""
-    frame = stream.frame(seconds)
+    frame = _frame(stream, seconds)
     assert frame.startswith("data: {")
     assert "\n" not in frame
     return json.loads(frame.removeprefix("data: "))
@@ -30,7 +37,7 @@ def next_document(stream, seconds=10):
 
 def state(stream, seconds=10):
     """The document of an election's frame, which is three lines in this order."""
-    first, second, third = stream.frame(seconds).split("\n")
+    first, second, third = _frame(stream, seconds).split("\n")
     assert (first, second) == ("event: state", "retry:1000")
     assert third.startswith("data: {")
     return json.loads(third.removeprefix("data: "))

@@ -13,6 +13,8 @@ from holdfast.core.browser_session import SESSION, SIGN_IN_LINK, BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Ended, Lease
 from holdfast.core.purchase import Purchase
+from holdfast.core.reservation.patterns import problem
+from holdfast.core.reservation.row import MODES, Reservation, paths_of
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, PENDING, STATES, Attempt, Task
@@ -28,6 +30,7 @@ _TEXTS = frozenset({"secret", "url", "key_hash", "old_key_hash", "listed_hash"})
 _SHAPES: dict[tuple[type, str], Any] = {
     (Lease, "ended"): Ended,
     (Lease, "acl"): list[str],
+    (Reservation, "paths"): list[str],
     (Task, "ended"): Attempt,
     (Task, "backoff"): Backoff,
     (Webhook, "events"): list[str],
@@ -81,6 +84,16 @@ def _task(task: Task) -> str | None:
     return None
 
 
+def _reservation(row: Reservation) -> str | None:
+    if row.mode not in MODES:
+        return f"its mode is {row.mode!r}, which does not exist"
+    if (row.proof is None) != (row.expires_at is None):
+        return "it has a lease hash but no deadline" if row.proof else "it has a deadline but no lease hash"
+    if (row.ended_at is None) != (row.proof is not None or row.waits_until is not None):
+        return "it has ended but is held or waits" if row.ended_at else "it has not ended but neither is held nor waits"
+    return next((f"its pattern {path!r} is none: {problem(path)}" for path in paths_of(row) if problem(path)), None)
+
+
 def _session(session: Session) -> str | None:
     if (session.ended_at is None) != (session.ended_how is None):
         return "only one of ended_at and ended_how is set"
@@ -123,6 +136,7 @@ def _event(event: Event) -> str | None:
 _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     Lease: _lease,
     Task: _task,
+    Reservation: _reservation,
     Session: _session,
     Webhook: _webhook,
     Purchase: _purchase,

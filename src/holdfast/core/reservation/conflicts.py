@@ -2,7 +2,8 @@
 
 A space may hold thousands of patterns, too many to compare each with each of the new ones. Most are simple: one path,
 or everything below one. One regular expression compares a simple pattern with all new patterns at once. The others are
-compared pair by pair if the characters before their first and after their last wildcard allow it.
+compared pair by pair if the characters before their first and after their last wildcard allow it. A few patterns are
+all compared pair by pair, because a regular expression must be compiled first.
 """
 
 from __future__ import annotations
@@ -12,17 +13,39 @@ from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from holdfast.core.reservation.patterns import Pattern, meet
+from holdfast.core.reservation.patterns import Pattern, any_meeting, meet
 
 Key = TypeVar("Key", bound=Hashable)
 
 _ANY_SEGMENTS = "(?:[^/]+/)*"
 
 
+FEW_PAIRS = 300
+"""Up to so many pairs are compared one by one."""
+MAX_WORK = 20_000
+"""The most that one request may cost, by `work_of`: about 40 ms on a slow core."""
+_CHARACTERS = 1_024
+"""A long pattern costs as much more as it has characters to compare: so many pairs of them count as one comparison."""
+
+
+def work_of(mine: Sequence[Pattern], many: Iterable[Sequence[Pattern]]) -> int:
+    """How much work it is to compare patterns: pairs in which one is not simple, longer ones counted as several."""
+    theirs = [pattern for patterns in many for pattern in patterns]
+    complex_mine = [pattern for pattern in mine if not pattern.is_simple]
+    complex_theirs = [pattern for pattern in theirs if not pattern.is_simple]
+    return _pairs(complex_mine, theirs) + _pairs(mine, complex_theirs)
+
+
+def _pairs(some: Sequence[Pattern], others: Sequence[Pattern]) -> int:
+    characters = sum(len(one.text) for one in some) * sum(len(other.text) for other in others)
+    return len(some) * len(others) + characters // _CHARACTERS
+
+
 def conflicts_with(mine: Sequence[Pattern], many: Iterable[tuple[Key, Sequence[Pattern]]]) -> list[Key]:
     """The keys of those that have a pattern that meets one of mine, in their order."""
-    if not mine:
-        return []
+    found = list(many)
+    if sum(len(theirs) for _, theirs in found) * len(mine) <= FEW_PAIRS:
+        return [key for key, theirs in found if any_meeting(mine, theirs)]
     matches = _matching(tuple(mine)).match
     reaches = _reaching(tuple(mine)).match
 
@@ -33,7 +56,7 @@ def conflicts_with(mine: Sequence[Pattern], many: Iterable[tuple[Key, Sequence[P
             return reaches(other.probe) is not None
         return any(_ends_agree(one, other) and meet(one, other) for one in mine)
 
-    return [key for key, theirs in many if any(map(meets, theirs))]
+    return [key for key, theirs in found if any(map(meets, theirs))]
 
 
 def _ends_agree(one: Pattern, other: Pattern) -> bool:

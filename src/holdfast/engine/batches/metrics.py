@@ -9,6 +9,7 @@ from holdfast.core import lease as leases
 from holdfast.core import task as tasks
 from holdfast.core.errors import LeaseLost, LeaseMismatch, LeaseSuperseded, Refused, TaskClaimed
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -16,6 +17,7 @@ from holdfast.engine.batches.steps import Step
 from holdfast.engine.command import Held
 from holdfast.engine.verbs.job_claims import Done
 from holdfast.engine.verbs.locks import Delayed
+from holdfast.engine.verbs.reservations import Obstructed
 from holdfast.engine.verbs.tasks.claiming import Busy, Empty
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.registry import Registry, observe_at
@@ -23,9 +25,9 @@ from holdfast.telemetry.registry import Registry, observe_at
 if TYPE_CHECKING:
     from holdfast.engine.batches.transaction import Committed
 
-_CONFLICTS = (Held, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
-_FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session"}
-_UNAVAILABLE = (Held, Delayed, Busy, TaskClaimed)
+_CONFLICTS = (Held, Obstructed, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
+_FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session", Reservation: "reservation"}
+_UNAVAILABLE = (Held, Obstructed, Delayed, Busy, TaskClaimed)
 """Outcomes of a claim that is not possible now: held by another, delayed, or the session has a task in flight."""
 _NOT_GRANTED: tuple[tuple[Any, str], ...] = (
     (Empty, "empty"),
@@ -43,6 +45,7 @@ _COUNTERS: dict[tuple[str, str], int] = {
         for family in metric_names.CLAIMED
         for how in metric_names.RELEASES.labels["how"]
     },
+    ("reservation", "reserved"): metric_names.CLAIMS.at("reservation", "granted"),
     ("task", "created"): metric_names.CREATED.at(),
     ("task", "completed"): metric_names.COMPLETED.at(),
     ("task", "failed"): metric_names.FAILED.at(),

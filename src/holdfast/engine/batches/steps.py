@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.core.event import SNAPSHOT, Cause, difference, make_event
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation, indexed_prefixes
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task, deadline
@@ -17,7 +18,7 @@ from holdfast.store.changes import Changes
 
 R = TypeVar("R", bound=Row)
 
-_WITH_TOKEN: frozenset[type[Row]] = frozenset({Lease, Task, Session})
+_WITH_TOKEN: frozenset[type[Row]] = frozenset({Lease, Task, Session, Reservation})
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -26,6 +27,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     before: Row
     after: Row
     kind: str
+    """The verb of its event; empty if only columns changed that the log leaves out."""
     cause: Cause
     new: bool = False
     removed: bool = False
@@ -48,8 +50,9 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
         if tokens:
             before, after = with_token(before, tokens), with_token(after, tokens)
         changed = difference(before, after)
-        whole = step.kind == SNAPSHOT or (step.new and before.version > 0)
-        events.append(make_event(changed, after, step.kind, step.cause, now, whole=whole))
+        if step.kind:
+            whole = step.kind == SNAPSHOT or (step.new and before.version > 0)
+            events.append(make_event(changed, after, step.kind, step.cause, now, whole=whole))
         key = after.key
         # A removed row may be made again in this batch: then it differs from what is stored in any column.
         columns = after.__struct_fields__ if step.removed else changed
@@ -66,15 +69,36 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
             target = changes.inserts if first is None else changes.updates
         if target is not None:
             target.setdefault(row.table, []).append(row)
-        if isinstance(row, Task):
-            if isinstance(first, Task):
-                counts[first.account, first.type, first.state] -= 1
-            if not step.removed:
-                counts[row.account, row.type, row.state] += 1
+        kept = None if step.removed else row
+        _count_tasks(counts, first, kept)
+        _index_paths(changes, first, kept)
     # New tasks of two servers wait for each other at their unique keys, so they are inserted in that order.
     changes.inserts.get(Task.table, []).sort(key=_by_unique_key)
     changes.counts = {key: counts[key] for key in sorted(counts) if counts[key]}
     return changes
+
+
+def _count_tasks(counts: Counter[tuple[str, str, str]], before: Row | None, after: Row | None) -> None:
+    """Count a task in its new state, and no longer in the one before."""
+    if isinstance(before, Task):
+        counts[before.account, before.type, before.state] -= 1
+    if isinstance(after, Task):
+        counts[after.account, after.type, after.state] += 1
+
+
+def _index_paths(changes: Changes, before: Row | None, after: Row | None) -> None:
+    """Note the prefixes under which a reservation is found from now on, and no longer."""
+    if not isinstance(before, Reservation) and not isinstance(after, Reservation):
+        return
+    old, new = _indexed(before), _indexed(after)
+    changes.paths_added += sorted(new - old)
+    changes.paths_removed += sorted(old - new)
+
+
+def _indexed(row: Row | None) -> set[tuple[str, str, str, str]]:
+    if not isinstance(row, Reservation):
+        return set()
+    return {(row.account, row.space, prefix, row.id) for prefix in indexed_prefixes(row)}
 
 
 def _by_unique_key(row: Row) -> tuple[str, str, str]:
@@ -90,6 +114,18 @@ def freed_names(steps: list[Step]) -> list[Key]:
         if type(step.after) is Lease
         and step.before.proof  # type: ignore[attr-defined]
         and not step.after.proof
+    ]
+
+
+def freed_reservations(steps: list[Step]) -> list[Reservation]:
+    """Reservations, or waits for one, that ended or have fewer paths now: a waiter may want these."""
+    return [
+        step.after
+        for step in steps
+        if isinstance(step.after, Reservation)
+        and isinstance(step.before, Reservation)
+        and indexed_prefixes(step.before)
+        and (step.after.ended_at is not None or step.after.paths != step.before.paths)
     ]
 
 

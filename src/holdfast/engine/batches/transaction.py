@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core.errors import DamagedRow, Refused
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key
 from holdfast.core.task import Task
-from holdfast.engine.batches.steps import freed_names, nearest_deadline
+from holdfast.engine.batches.steps import freed_names, freed_reservations, nearest_deadline
 from holdfast.engine.command import Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
@@ -40,6 +41,7 @@ class Committed:
         self.unsure = unsure
         """Claims that found no task beside changes of the batch; another server may have made one ready before."""
         self.freed: list[Key] = freed_names(view.steps)
+        self.freed_reservations: list[Reservation] = freed_reservations(view.steps)
         self.offered: dict[Queue, int] = view.offered()
         self.touched: set[Key] = view.touched()
         self.steps = view.steps

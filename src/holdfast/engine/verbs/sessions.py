@@ -12,6 +12,8 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import Forbidden, SessionMissing
 from holdfast.core.lease import Lease, proof_of
 from holdfast.core.principal import Principal
+from holdfast.core.reservation import holding
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Task
@@ -30,6 +32,7 @@ class SessionState(Outcome, frozen=True, kw_only=True):
     session: Session
     jobs: tuple[Lease, ...] = ()
     tasks: tuple[Task, ...] = ()
+    reservations: tuple[Reservation, ...] = ()
 
     def with_tokens(self, tokens: list[int]) -> Self:
         """The state with the tokens drawn for it."""
@@ -38,6 +41,7 @@ class SessionState(Outcome, frozen=True, kw_only=True):
             session=with_token(self.session, tokens),
             jobs=tuple(with_token(job, tokens) for job in self.jobs),
             tasks=tuple(with_token(task, tokens) for task in self.tasks),
+            reservations=tuple(with_token(row, tokens) for row in self.reservations),
         )
 
 
@@ -111,6 +115,10 @@ class BeginSession(SessionCommand, frozen=True):
             tasks=tuple(
                 view.effective(self._reissue_task(view, task)) for task in view.tasks_of(self.account, self.session_id)
             ),
+            reservations=tuple(
+                view.effective(self._reissue_reservation(view, row))
+                for row in view.reservations_of(self.account, self.session_id)
+            ),
             now=view.now,
             resumed=resumed,
             secret=None if has_secret else self.fresh_secret,
@@ -121,6 +129,10 @@ class BeginSession(SessionCommand, frozen=True):
         proof = proof_of(lease_id_from(self.seed, lease.id))
         reissued = replace(lease, proof=proof, token=view.token())
         return view.put(leases.extend(reissued, ttl=lease.ttl, now=view.now), "reissued")
+
+    def _reissue_reservation(self, view: View, row: Reservation) -> Reservation:
+        reissued = replace(row, proof=proof_of(lease_id_from(self.seed, row.id)), token=view.token())
+        return view.put(holding.renew(reissued, ttl=None, now=view.now), "reissued")
 
     def _reissue_task(self, view: View, task: Task) -> Task:
         proof = proof_of(lease_id_from(self.seed, task.id))
@@ -147,6 +159,7 @@ class GenerationCommand(SessionCommand, frozen=True):
             session=session,
             jobs=tuple(map(view.effective, view.leases_of(self.account, self.session_id))),
             tasks=tuple(map(view.effective, view.tasks_of(self.account, self.session_id))),
+            reservations=tuple(map(view.effective, view.reservations_of(self.account, self.session_id))),
             now=view.now,
         )
 
@@ -170,6 +183,9 @@ class HeartbeatSession(GenerationCommand, frozen=True):
         for task in view.tasks_of(self.account, self.session_id):
             if leases.is_live(task, view.now):
                 view.put(tasks.heartbeat(task, view.now), "renewed")
+        for row in view.reservations_of(self.account, self.session_id):
+            if leases.is_live(row, view.now):
+                view.put(holding.renew(row, ttl=None, now=view.now), "renewed")
         return self.state(view, session)
 
 

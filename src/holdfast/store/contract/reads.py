@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol, TypeVar
 
@@ -15,12 +15,13 @@ from holdfast.core.lease import Lease
 from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 
 R = TypeVar("R", bound=Row)
-H = TypeVar("H", Lease, Task)
+H = TypeVar("H", Lease, Task, Reservation)
 
 HISTORY_PAGE = 1_000
 
@@ -93,7 +94,15 @@ class RowReads(Protocol):
     def holdings(
         self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
     ) -> list[H]:
-        """The ephemeral leases, or the tasks, that a session (account, id) holds and that sort after an id, by id."""
+        """What a session (account, id) holds of one kind after an id, by id; of leases only ephemeral ones."""
+
+    def reservations(
+        self, account: str, space: str | None, after: tuple[str, str], limit: int, max_bytes: int | None = None
+    ) -> list[Reservation]:
+        """Open reservations of a space, or of all, after (space, id), in that order; those that wait included."""
+
+    def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
+        """Open reservations of a space with a pattern whose prefix is one of these."""
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""
@@ -140,7 +149,7 @@ class Deadlines(Protocol):
         """When the next row expires or becomes due, by the store's clock."""
 
     def held_at(self, instant: Instant) -> list[Key]:
-        """Held jobs and tasks and open named sessions that had not expired at that time."""
+        """Held jobs, reservations and tasks and open named sessions that had not expired at that time."""
 
     def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks of an account that finished before then, oldest first; with dead letters if `dead`."""

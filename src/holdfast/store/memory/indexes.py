@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from holdfast.core import task as tasks
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease, is_held
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation, indexed_prefixes, is_open
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, PENDING, Task
@@ -147,13 +148,18 @@ def _groups(row: Row) -> list[tuple[Hashable, ...]]:
     found: list[tuple[Hashable, ...]] = []
     if isinstance(row, Lease) and is_held(row):
         found += [("held by", row.account, row.principal, row.kind), ("held as", row.account, row.kind)]
-    is_session_bound = isinstance(row, Task) or (isinstance(row, Lease) and row.ephemeral and is_held(row))
-    if isinstance(row, Lease | Task) and is_session_bound and row.session is not None:
+    is_session_bound = isinstance(row, Task) or (
+        isinstance(row, Lease | Reservation) and is_held(row) and (isinstance(row, Reservation) or row.ephemeral)
+    )
+    if isinstance(row, Lease | Task | Reservation) and is_session_bound and row.session is not None:
         found.append(("session", row.account, row.session))
     if isinstance(row, Task) and row.unique_key is not None and row.state in LIVE_STATES:
         found.append(("unique key", row.account, row.unique_key))
     if isinstance(row, Task) and row.expires_at is not None:
         found.append(("held tasks", row.account))
+    if isinstance(row, Reservation) and is_open(row):
+        found += [("reserved in", row.account, row.space), ("reserved in any space", row.account)]
+        found += [("reserved under", row.account, row.space, prefix) for prefix in indexed_prefixes(row)]
     if isinstance(row, Principal):
         found += [("key", hash_) for hash_ in {row.key_hash, row.old_key_hash, row.listed_hash} - {None}]
     return found
@@ -169,6 +175,8 @@ def _times(row: Row) -> tuple[Instant | None, Instant | None]:
     if isinstance(row, Task):
         at = tasks.deadline(row)
         return (None, at) if row.state == PENDING else (at, None)
+    if isinstance(row, Reservation):
+        return row.waits_until if row.expires_at is None else row.expires_at, None
     if isinstance(row, Lease) or (isinstance(row, Session) and row.ended_at is None):
         return row.expires_at, None
     return None, None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, takewhile
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +18,7 @@ from holdfast.core.lease import JOB, Lease
 from holdfast.core.page import PAGE_BYTES, take_bytes
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, accepts_key
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.store.memory.store import MemoryStore
 
 R = TypeVar("R", bound=Row)
-H = TypeVar("H", Lease, Task)
+H = TypeVar("H", Lease, Task, Reservation)
 
 
 class MemoryReader:
@@ -123,10 +125,29 @@ class MemoryReader:
     def holdings(
         self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
     ) -> list[H]:
-        """The ephemeral leases, or the tasks, that a session holds."""
+        """The ephemeral leases, the tasks or the reservations that a session holds."""
         rows = map(self._store.rows.__getitem__, self._store.indexes.group("session", *session))
         held = [row for row in rows if isinstance(row, row_type) and row.id.encode() > after.encode()]
         return list(take_bytes(sorted(held, key=lambda row: row.id.encode())[:limit], max_bytes))
+
+    def reservations(
+        self, account: str, space: str | None, after: tuple[str, str], limit: int, max_bytes: int | None = None
+    ) -> list[Reservation]:
+        """Open reservations of a space, or of all spaces, in the order of space and id."""
+        group = ("reserved in any space", account) if space is None else ("reserved in", account, space)
+        first = after if space is None else (space, after[1])
+        found = sorted(self._reservations(self._store.indexes.group(*group)), key=_by_space)
+        return list(take_bytes([row for row in found if _by_space(row) > first][:limit], max_bytes))
+
+    def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
+        """Open reservations with a pattern under one of these prefixes."""
+        group = self._store.indexes.group
+        keys = {key for prefix in prefixes for key in group("reserved under", account, space, prefix)}
+        return sorted(self._reservations(keys), key=_by_space)
+
+    def _reservations(self, keys: Iterable[Key]) -> list[Reservation]:
+        rows = map(self._store.rows.__getitem__, keys)
+        return [row for row in rows if isinstance(row, Reservation)]
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks older than an id, newest first."""
@@ -181,8 +202,9 @@ class MemoryReader:
         return min((at for at in (expires_at, due_at) if at is not None), default=None)
 
     def held_at(self, instant: Instant) -> list[Key]:
-        """Held jobs and tasks and open named sessions that had not expired at that time."""
+        """Held jobs, reservations and tasks and open named sessions that had not expired at that time."""
         found: list[Row] = [row for row in self._leases() if leases.counts_toward_limit(row, JOB, instant)]
+        found += [row for row in self._rows(Reservation) if leases.is_live(row, instant)]
         found += [row for row in self._tasks() if leases.is_live(row, instant)]
         found += [row for row in self._rows(Session) if row.name is not None and sessions.is_live(row, instant)]
         return sorted(row.key for row in found)
@@ -267,3 +289,7 @@ class MemoryReader:
         """The subjects that sort after one."""
         found = {event.subject for event in self._store.log.get(account, []) if event.subject > subject}
         return sorted(found)[:limit]
+
+
+def _by_space(row: Reservation) -> tuple[str, str]:
+    return row.space, row.id

@@ -9,6 +9,7 @@ from holdfast.core import lease as leases
 from holdfast.core import task as tasks
 from holdfast.core.lease import ELECTION, LOCK, Lease
 from holdfast.core.plan import Usage
+from holdfast.core.reservation.row import Reservation, SpaceUse, indexed_prefixes, is_waiting
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -46,6 +47,7 @@ class MemoryTransaction:
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, rows)),
+            spaces={space: self._space_use(*space, now) for space in needs.spaces()},
             usage={account: store.usage.get(account, Usage()) for account in needs.usage},
             held_tasks={account: store.indexes.count_held_tasks(account, now) for account in needs.usage},
             wall=wall,
@@ -54,6 +56,25 @@ class MemoryTransaction:
     def _count_live(self, *group: str, now: Instant) -> int:
         rows = map(self._store.rows.__getitem__, self._store.indexes.group(*group))
         return sum(isinstance(row, Lease) and leases.is_live(row, now) for row in rows)
+
+    def _space_use(self, account: str, space: str, now: Instant) -> SpaceUse:
+        rows = [self._store.rows[key] for key in self._store.indexes.group("reserved in", account, space)]
+        found = [row for row in rows if isinstance(row, Reservation)]
+        return SpaceUse(
+            held=sum(leases.is_live(row, now) for row in found), waiting=sum(is_waiting(row, now) for row in found)
+        )
+
+    def _reservations(self, needs: AllNeeds) -> list[Key]:
+        """The reservations under the prefixes asked for."""
+        group = self._store.indexes.group
+        keys = [key for wanted in needs.covering_prefixes() for key in group("reserved under", *wanted)]
+        for account, space, first, end in needs.prefixes_below():
+            for key in group("reserved in", account, space):
+                row = self._store.rows[key]
+                prefixes = indexed_prefixes(row) if isinstance(row, Reservation) else ()
+                if any(first <= prefix and (end is None or prefix < end) for prefix in prefixes):
+                    keys.append(key)
+        return keys
 
     def _webhooks(self) -> Iterable[Row]:
         return self._store.indexes.tables.get(Webhook.table, {}).values()
@@ -73,8 +94,9 @@ class MemoryTransaction:
             keys += group("unique key", account, unique_key)
         for queue in needs.ready:
             keys += self._ready(*queue, wall)
+        keys += self._reservations(needs)
         found = {key: store.rows[key] for key in keys if key in store.rows}
-        for row in [row for row in found.values() if isinstance(row, Lease | Task)]:
+        for row in [row for row in found.values() if isinstance(row, Lease | Task | Reservation)]:
             key = (Session.table, row.account, row.session or "")
             if row.session is not None and key in store.rows:
                 found[key] = store.rows[key]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
@@ -25,6 +26,10 @@ def lock_statements(needs: AllNeeds, test_time: Instant | None) -> list[RowState
         keys = [key[1:] for key in needs.rows if key[0] == row_type.table]
         if row_type is Lease and needs.holdings:
             statements.append((Lease, (queries.LEASES_OF_SESSION, (document(keys), document(needs.holdings)))))
+        elif row_type is Reservation and (needs.holdings or needs.paths):
+            under = (document(needs.covering_prefixes()), document(needs.prefixes_below()))
+            held = (document(keys), document(needs.holdings))
+            statements.append((Reservation, (queries.RESERVATIONS_UNDER, (*held, *under))))
         elif row_type is Task and (needs.holdings or needs.unique_keys or needs.same_key_as):
             paths = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
             statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(document, paths)))))
@@ -74,6 +79,11 @@ def counting_statements(needs: AllNeeds, test_time: Instant | None) -> list[Stat
 def election_statements(needs: AllNeeds, test_time: Instant | None) -> list[Statement]:
     """The statements that count live elections."""
     return [(queries.LIVE_ELECTIONS, (account, test_time)) for account in needs.election_counts]
+
+
+def space_statements(needs: AllNeeds, test_time: Instant | None) -> list[Statement]:
+    """The statements that count the reservations of a space."""
+    return [(queries.SPACE_USE, (*space, test_time)) for space in needs.spaces()]
 
 
 def last_versions(subjects: dict[tuple[str, str], Key]) -> Statement:

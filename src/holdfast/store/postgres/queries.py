@@ -12,6 +12,7 @@ from functools import cache
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -64,6 +65,17 @@ LEASES_OF_SESSION = _and_now(
     f"SELECT {columns(Lease)} FROM leases WHERE (account, id) IN ({_KEYS} UNION"
     f" SELECT account, id FROM leases WHERE (account, session) IN ({_keys(2)})"
     " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE",
+)
+RESERVATIONS_UNDER = _and_now(
+    Reservation,
+    f"SELECT {columns(Reservation)} FROM reservations WHERE (account, id) IN ({_KEYS} UNION"
+    f" SELECT account, id FROM reservations WHERE (account, session) IN ({_keys(2)}) AND session IS NOT NULL"
+    " AND proof IS NOT NULL UNION SELECT paths.account, paths.id FROM json_array_elements($3::json) AS wanted"
+    " JOIN reserved_paths AS paths ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1"
+    " AND paths.prefix = wanted.value ->> 2 UNION SELECT paths.account, paths.id"
+    " FROM json_array_elements($4::json) AS wanted JOIN reserved_paths AS paths"
+    " ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1 AND paths.prefix >= wanted.value ->> 2"
+    " AND (wanted.value ->> 3 IS NULL OR paths.prefix < wanted.value ->> 3)) ORDER BY account, id FOR UPDATE",
 )
 TASKS_OF_SESSION = _and_now(
     Task,
@@ -120,11 +132,24 @@ LIVE_ELECTIONS = (
     " AND kind = 'election' AND proof IS NOT NULL AND expires_at > (SELECT coalesce($2::bigint, holdfast_now()))"
 )
 WEBHOOKS = "SELECT count(*) FROM webhooks WHERE account = $1 AND family = $2 AND ($3::text = '' OR principal = $3)"
-# A claim skips ready tasks that its duplicate has locked, so it waits here until the duplicate has its answer.
-LOCK_ANSWERS = (
-    "SELECT count(pg_advisory_xact_lock(hashtextextended(concat_ws(chr(31), 'answers', value ->> 0, value ->> 1), 0)))"
-    " FROM json_array_elements($1::json)"
+SPACE_USE = (
+    "SELECT (SELECT count(*) FROM reservations WHERE account = $1 AND space = $2 AND proof IS NOT NULL"
+    " AND expires_at > moment.now), (SELECT count(*) FROM reservations WHERE account = $1 AND space = $2"
+    " AND waits_until IS NOT NULL AND waits_until > moment.now)"
+    " FROM (SELECT coalesce($3::bigint, holdfast_now()) AS now) AS moment"
 )
+
+
+def _lock_each(what: str) -> str:
+    """Wait for the locks of all pairs in a JSON document, in its order."""
+    key = f"concat_ws(chr(31), '{what}', value ->> 0, value ->> 1)"
+    return f"SELECT count(pg_advisory_xact_lock(hashtextextended({key}, 0))) FROM json_array_elements($1::json)"
+
+
+# A claim skips ready tasks that its duplicate has locked, so it waits here until the duplicate has its answer.
+LOCK_ANSWERS = _lock_each("answers")
+# Two reservations whose paths meet could otherwise both find nothing in their way.
+LOCK_SPACES = _lock_each("spaces")
 ANSWER = _and_now(Answer, f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Transactions that create or claim tasks in an account with limits wait for each other here, account by account.
 OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING"
@@ -182,6 +207,9 @@ DELETE_ROW = {
     for row in ROW_TYPES
 }
 INSERT_ANSWER = _insert("answers", Answer, Answer.__struct_fields__)
+_PATHS = "SELECT * FROM json_to_recordset($1::json) AS new(c0 text, c1 text, c2 text, c3 text)"
+ADD_PATHS = f"INSERT INTO reserved_paths (account, space, prefix, id) {_PATHS}"
+REMOVE_PATHS = f"DELETE FROM reserved_paths WHERE (account, space, prefix, id) IN ({_PATHS})"
 # Transactions that count tasks of the same type and state wait for each other here; only the event counters are locked
 # later.
 COUNT_TASKS = (

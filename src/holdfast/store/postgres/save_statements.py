@@ -31,6 +31,10 @@ def row_statements(changes: Changes) -> list[Statement]:
         if deleted := changes.deletes.get(row_type.table):
             keys = _loaded(("account", "id"), deleted, changes)
             statements.append((queries.DELETE_ROW[row_type.table], (keys,)))
+    if changes.paths_removed:
+        statements.append((queries.REMOVE_PATHS, (recordset(changes.paths_removed),)))
+    if changes.paths_added:
+        statements.append((queries.ADD_PATHS, (recordset(changes.paths_added),)))
     return statements
 
 

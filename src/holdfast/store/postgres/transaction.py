@@ -1,10 +1,10 @@
 """One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: the Idempotency-Keys of task
-claims, then sessions, leases, tasks, principals, accounts, purchases, webhooks (each by account and id, bytewise), then
-ready tasks (never waiting), then the usage of accounts with limits, then the locks for counting locks or webhooks, then
-the counters of creations, tasks and events. Rows that do not exist cannot be locked, so a batch whose insert meets a
-row made meanwhile runs again.
+claims, spaces of reservations, then sessions, leases, reservations, tasks, principals, accounts, purchases, webhooks
+(each by account and id, bytewise), then ready tasks (never waiting), then the usage of accounts with limits, then the
+locks for counting locks or webhooks, then the counters of creations, tasks and events. Rows that do not exist cannot be
+locked, so a batch whose insert meets a row made meanwhile runs again.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import psycopg
 
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.plan import Usage
+from holdfast.core.reservation.row import SpaceUse
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -35,6 +36,7 @@ from holdfast.store.postgres.load_statements import (
     lock_statements,
     metering_statements,
     ready_statements,
+    space_statements,
 )
 from holdfast.store.postgres.save_statements import answer_statements, counter_statements, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
@@ -78,11 +80,14 @@ class PostgresTransaction:
             self._counter_lock_seconds = lock_seconds
         if needs.ready and needs.answers:
             self._begin.append((queries.LOCK_ANSWERS, (document(needs.answers),)))
+        if needs.paths:
+            self._begin.append((queries.LOCK_SPACES, (document(needs.spaces()),)))
         test_time = None if self._clock is None else self._clock()
         locking = lock_statements(needs, test_time)
         metering = metering_statements(needs, test_time)
         counting = counting_statements(needs, test_time)
         elections = election_statements(needs, test_time)
+        spaces = space_statements(needs, test_time)
         answers: list[Statement] = [(queries.ANSWER, (document(needs.answers),))] if needs.answers else []
         subjects = absent_subjects(needs, ())
         versions = [last_versions(subjects)] if subjects and self._wire.expects_new else []
@@ -91,7 +96,9 @@ class PostgresTransaction:
         self._begun = True
         statements = [statement for _, statement in locking]
         asked_at = own_time()
-        found = self._run(*self._begin, *statements, *metering, *counting, *elections, *answers, *versions, *clock)
+        found = self._run(
+            *self._begin, *statements, *metering, *counting, *elections, *spaces, *answers, *versions, *clock
+        )
         answered_at = own_time()
         del found[: len(self._begin)]
         self.loaded = True
@@ -104,6 +111,7 @@ class PostgresTransaction:
         metered = _take(found, len(metering))
         counts = [_number(result) for result in _take(found, len(counting))[1::2]]
         election_counts = [_number(result) for result in _take(found, len(elections))]
+        uses = [SpaceUse(*(int(number or b"0") for number in result[0])) for result in _take(found, len(spaces))]
         if answers:
             rows.add_answers(self._damaged_rows.decode_document(Answer, _document_of(found.pop(0))))
         if rows.answers:
@@ -116,6 +124,7 @@ class PostgresTransaction:
             lock_counts=dict(zip(needs.lock_counts, counts, strict=False)),
             webhook_counts=dict(zip(needs.webhook_counts, counts[len(needs.lock_counts) :], strict=True)),
             election_counts=dict(zip(needs.election_counts, election_counts, strict=True)),
+            spaces=dict(zip(needs.spaces(), uses, strict=True)),
             answers=rows.answers,
             damaged=rows.damaged,
             versions=self._versions,

@@ -14,6 +14,7 @@ from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.page import counted_columns
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -103,6 +104,10 @@ DUE = (
     "SELECT kind, account, id, at FROM ("
     "SELECT 'leases' AS kind, account, id, expires_at AS at FROM leases"
     " WHERE expires_at IS NOT NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'reservations', account, id, expires_at FROM reservations"
+    " WHERE expires_at IS NOT NULL AND expires_at <= ?"
+    " UNION ALL SELECT 'reservations', account, id, waits_until FROM reservations"
+    " WHERE waits_until IS NOT NULL AND waits_until <= ?"
     " UNION ALL SELECT 'sessions', account, id, expires_at FROM sessions WHERE ended_at IS NULL AND expires_at <= ?"
     " UNION ALL SELECT 'tasks', account, id, expires_at FROM tasks WHERE expires_at IS NOT NULL AND expires_at <= ?"
     " UNION ALL SELECT 'tasks', account, id, scheduled_at FROM tasks"
@@ -111,12 +116,15 @@ DUE = (
 )
 NEXT_DEADLINE = (
     "SELECT min(at) FROM (SELECT min(expires_at) AS at FROM leases WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT min(expires_at) FROM reservations WHERE expires_at IS NOT NULL"
+    " UNION ALL SELECT min(waits_until) FROM reservations WHERE waits_until IS NOT NULL"
     " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL"
     " UNION ALL SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL"
     " UNION ALL SELECT min(scheduled_at) + ? FROM tasks WHERE state = 'pending' AND NOT ready) AS deadlines"
 )
 HELD_AT = (
     "SELECT 'leases', account, id FROM leases WHERE kind = 'job' AND expires_at > ?"
+    " UNION ALL SELECT 'reservations', account, id FROM reservations WHERE expires_at > ?"
     " UNION ALL SELECT 'sessions', account, id FROM sessions"
     " WHERE ended_at IS NULL AND expires_at > ? AND name IS NOT NULL"
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > ? ORDER BY 1, 2, 3"
@@ -193,8 +201,16 @@ OLDEST_READY = (
 )
 HOLDINGS = {
     Lease.table: page_of(Lease, "account = ? AND session = ? AND ephemeral AND id > ?", "id"),
+    Reservation.table: page_of(Reservation, "account = ? AND session = ? AND proof IS NOT NULL AND id > ?", "id"),
     Task.table: page_of(Task, "account = ? AND session = ? AND id > ?", "id"),
 }
+RESERVATIONS = page_of(Reservation, "account = ? AND ended_at IS NULL AND (space, id) > (?, ?)", "space", "id")
+RESERVATIONS_OF_SPACE = page_of(Reservation, "account = ? AND space = ? AND ended_at IS NULL AND id > ?", "id")
+RESERVATIONS_COVERING = (
+    f"SELECT {columns(Reservation)} FROM reservations WHERE account = ? AND id IN (SELECT paths.id"
+    " FROM json_each(?) AS wanted CROSS JOIN reserved_paths AS paths WHERE paths.account = ? AND paths.space = ?"
+    " AND paths.prefix = wanted.value ->> 0) ORDER BY id"
+)
 LIVE_SESSIONS = page_of(Session, "account = ? AND id > ? AND ended_at IS NULL AND expires_at > ?", "id")
 SESSIONS = page_of(Session, "account = ? AND id > ?", "id")
 ALL_AFTER: dict[type[Any], str] = {
@@ -238,6 +254,7 @@ FORGET_BROWSER_SESSIONS = (
 )
 ERASED = (
     *((row.table, "account, id") for row in ROW_TYPES),
+    ("reserved_paths", "account, space, prefix, id"),
     ("budgets", "subject, class"),
     ("task_counts", "account, type, state"),
     ("usage", "account"),

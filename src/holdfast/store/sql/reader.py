@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, accepts_key
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
@@ -24,7 +25,7 @@ from holdfast.store.sql import queries
 from holdfast.store.sql.records import Size, SqlRecords, usable
 
 R = TypeVar("R", bound=Row)
-H = TypeVar("H", Lease, Task)
+H = TypeVar("H", Lease, Task, Reservation)
 
 
 class SqlReader(SqlRecords):
@@ -102,7 +103,7 @@ class SqlReader(SqlRecords):
     def holdings(
         self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
     ) -> list[H]:
-        """The ephemeral leases, or the tasks, that a session holds."""
+        """The ephemeral leases, the tasks or the reservations that a session holds."""
         query = queries.HOLDINGS[row_type.table]
         return self.page(row_type, query, (limit, max_bytes), *session, after)
 
@@ -134,6 +135,20 @@ class SqlReader(SqlRecords):
             if len(ids) < most or is_full(tasks, limit, PAGE_BYTES if max_bytes is None else max_bytes):
                 return tasks
             most *= 2  # some of the first ones are damaged
+
+    def reservations(
+        self, account: str, space: str | None, after: tuple[str, str], limit: int, max_bytes: int | None = None
+    ) -> list[Reservation]:
+        """Open reservations of a space, or of all spaces."""
+        size = (limit, max_bytes)
+        if space is None:
+            return self.page(Reservation, queries.RESERVATIONS, size, account, *after)
+        return self.page(Reservation, queries.RESERVATIONS_OF_SPACE, size, account, space, after[1])
+
+    def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
+        """Open reservations with a pattern under one of these prefixes."""
+        wanted = msgspec.json.encode([(prefix,) for prefix in prefixes]).decode()
+        return self.rows(Reservation, queries.RESERVATIONS_COVERING, account, wanted, account, space)
 
     def rows_after(
         self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None
@@ -194,7 +209,7 @@ class SqlReader(SqlRecords):
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due."""
-        found = self.execute(queries.DUE, *[self.now] * 3, self.wall, account, limit)
+        found = self.execute(queries.DUE, *[self.now] * 5, self.wall, account, limit)
         return _keys(values[:3] for values in found)
 
     def next_deadline(self) -> Instant | None:
@@ -203,8 +218,8 @@ class SqlReader(SqlRecords):
         return at
 
     def held_at(self, instant: Instant) -> list[Key]:
-        """Held jobs and tasks and open named sessions that had not expired at that time."""
-        return _keys(self.execute(queries.HELD_AT, *[instant] * 3))
+        """Held jobs, reservations and tasks and open named sessions that had not expired at that time."""
+        return _keys(self.execute(queries.HELD_AT, *[instant] * 4))
 
     def finished_before(self, account: str, instant: Instant, limit: int, *, dead: bool) -> list[Key]:
         """Tasks that finished before then, oldest first."""

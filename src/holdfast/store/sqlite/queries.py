@@ -12,6 +12,7 @@ from functools import cache
 
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Row
 from holdfast.core.task import Task
 from holdfast.store.changes import Answer
@@ -65,6 +66,18 @@ LEASES_OF_SESSION = (
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
     " AND row.ephemeral AND row.proof IS NOT NULL"
 )
+RESERVATIONS_OF_SESSION = (
+    f"SELECT {_array(Reservation)} FROM json_each(?) AS wanted CROSS JOIN reservations AS row"
+    " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1 AND row.proof IS NOT NULL"
+)
+RESERVATIONS_UNDER = (
+    f"SELECT {_array(Reservation)} FROM (SELECT paths.account, paths.id FROM json_each(?) AS wanted"
+    " CROSS JOIN reserved_paths AS paths ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1"
+    " AND paths.prefix = wanted.value ->> 2 UNION SELECT paths.account, paths.id FROM json_each(?) AS wanted"
+    " CROSS JOIN reserved_paths AS paths ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1"
+    " AND paths.prefix >= wanted.value ->> 2 AND (wanted.value ->> 3 IS NULL OR paths.prefix < wanted.value ->> 3))"
+    " AS found CROSS JOIN reservations AS row ON row.account = found.account AND row.id = found.id"
+)
 TASKS_OF_SESSION = (
     f"SELECT {_array(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
@@ -104,6 +117,11 @@ LIVE_LOCKS = "SELECT count(*) FROM leases WHERE account = ? AND principal = ? AN
 LIVE_ELECTIONS = (
     "SELECT count(*) FROM leases WHERE account = ? AND id >= '__election/' AND id < '__election0'"
     " AND kind = 'election' AND proof IS NOT NULL AND expires_at > ?"
+)
+SPACE_USE = (
+    "SELECT (SELECT count(*) FROM reservations WHERE account = ?1 AND space = ?2 AND proof IS NOT NULL"
+    " AND expires_at > ?3), (SELECT count(*) FROM reservations WHERE account = ?1 AND space = ?2"
+    " AND waits_until IS NOT NULL AND waits_until > ?3)"
 )
 WEBHOOKS = "SELECT count(*) FROM webhooks WHERE account = ? AND family = ? AND (? = '' OR principal = ?)"
 ANSWER = f"SELECT {columns(Answer)} FROM answers WHERE account = ? AND key = ?"
@@ -148,6 +166,14 @@ def insert_event(count: int) -> str:
     return f"INSERT INTO events ({columns(Event)}) VALUES {_placeholders(Event.__struct_fields__, count)}"
 
 
+ADD_PATHS = (
+    "INSERT INTO reserved_paths (account, space, prefix, id)"
+    " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)"
+)
+REMOVE_PATHS = (
+    "DELETE FROM reserved_paths WHERE (account, space, prefix, id) IN"
+    " (SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?))"
+)
 COUNT_TASKS = (
     "INSERT INTO task_counts (account, type, state, total)"
     " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?) WHERE true"

@@ -15,6 +15,7 @@ from msgspec.structs import astuple, replace
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
+from holdfast.core.reservation.row import Reservation, SpaceUse
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -57,6 +58,10 @@ class SqliteTransaction:
             self._add(rows, _ROW_TYPES[table], queries.ROW_BY_KEY[table], [key[1:] for key in keys])
         self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.holdings)
         self._add(rows, Task, queries.TASKS_OF_SESSION, needs.holdings)
+        self._add(rows, Reservation, queries.RESERVATIONS_OF_SESSION, needs.holdings)
+        if needs.paths:
+            under = (_document(needs.covering_prefixes()), _document(needs.prefixes_below()))
+            self._add_found(rows, Reservation, queries.RESERVATIONS_UNDER, under)
         unique_keys: list[Any] = [*needs.unique_keys]
         if needs.same_key_as:
             unique_keys += self._execute(queries.KEYS_OF_TASKS, (_document(needs.same_key_as),)).fetchall()
@@ -76,6 +81,9 @@ class SqliteTransaction:
             loaded.lock_counts[owner] = self._value(queries.LIVE_LOCKS, (*owner, self.now))
         for account in needs.election_counts:
             loaded.election_counts[account] = self._value(queries.LIVE_ELECTIONS, (account, self.now))
+        for space in needs.spaces():
+            found: Any = self._execute(queries.SPACE_USE, (*space, self.now)).fetchone()
+            loaded.spaces[space] = SpaceUse(*found)
         for group in needs.webhook_counts:
             loaded.webhook_counts[group] = self._value(queries.WEBHOOKS, (*group, group[2]))
         for account in needs.usage:
@@ -139,6 +147,10 @@ class SqliteTransaction:
                     self._write(partial(statement, _ROW_TYPES[table], names), rows, column_values(names))
         for table, deleted in changes.deletes.items():
             self._execute(queries.DELETE_ROW[table], (_document([row.key[1:] for row in deleted]),))
+        if changes.paths_added:
+            self._execute(queries.ADD_PATHS, (_document(changes.paths_added),))
+        if changes.paths_removed:
+            self._execute(queries.REMOVE_PATHS, (_document(changes.paths_removed),))
         if changes.created:
             created = [(account, used.cycle, used.created) for account, used in changes.created.items()]
             self._execute(queries.COUNT_CREATED, (_document(created),))

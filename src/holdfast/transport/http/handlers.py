@@ -17,6 +17,8 @@ from holdfast.transport.http.api import (
     job_list,
     jobs,
     keys,
+    reservation_list,
+    reservations,
     sessions,
     webhooks,
 )
@@ -35,7 +37,21 @@ from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(jobs, job_list, heartbeats, sessions, events, webhooks, deliveries, keys, accounts, billing, export),
+    *(
+        jobs,
+        job_list,
+        reservations,
+        reservation_list,
+        heartbeats,
+        sessions,
+        events,
+        webhooks,
+        deliveries,
+        keys,
+        accounts,
+        billing,
+        export,
+    ),
     *(tasks, lists, task_verbs, batch),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
     *(health, metrics, discovery, docs),
@@ -52,6 +68,7 @@ _REQUEST_ID = b"{request_id}"
 """Stands for the request id in a rendered refusal."""
 _HOLDFAST_PATHS = (
     "/v1/jobs",
+    "/v1/reservations",
     "/v1/heartbeats",
     "/v1/sessions",
     "/v1/webhooks",

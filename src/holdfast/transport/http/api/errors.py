@@ -8,6 +8,7 @@ from typing import Any
 from holdfast.core import errors
 from holdfast.core.lease import BY_HOLDER
 from holdfast.transport.advice import jobs as job_advice
+from holdfast.transport.advice import reservations as reservation_advice
 from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.advice.contract import (
     Contract,
@@ -145,6 +146,10 @@ def code_and_message(error: Exception, status: int) -> tuple[str, str]:
     return SERVER_ERROR, SERVER_ERROR_MESSAGE
 
 
+def _is_reservation_route(request: Request) -> bool:
+    return bool(request.scope["path"].startswith("/v1/reservations"))
+
+
 def _is_session_route(request: Request) -> bool:
     return bool(request.scope["path"].startswith("/v1/sessions"))
 
@@ -156,6 +161,8 @@ def _session_id(request: Request) -> str:
 def _lease_lost(request: Request, error: errors.LeaseLost) -> Contract:
     if _is_session_route(request):
         return stop_work("read_session", _session_id(request))
+    if _is_reservation_route(request):
+        return reservation_advice.lost(request.parameter or error.facts.get("reservation_id"))
     released = error.facts.get("ended") in BY_HOLDER and "held_by" not in error.facts
     return (job_advice.already_released if released else job_advice.lost)(request.parameter)
 
@@ -167,6 +174,8 @@ def _session_ended(request: Request, _: Exception) -> Contract:
 
 
 def _read_job_first(request: Request, _: Exception) -> Contract:
+    if _is_reservation_route(request):
+        return reservation_advice.unknown(request.parameter or None)
     return check_state("get_job_owner", request.parameter)
 
 
@@ -186,6 +195,7 @@ _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Co
     ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
     ((errors.OutcomeUnknown, errors.NotHeld), _read_job_first),
     ((errors.SessionExpired, errors.SessionMissing), _session_ended),
+    ((errors.ReservationMissing,), lambda *_: check_state("list_reservations")),
     ((errors.ValueRefused, errors.DamagedRow), lambda _, error: fix_request(error.hint)),
     ((errors.Trouble, errors.Limited), lambda _, error: retry_after(error.retry_after or 5)),
     ((HttpRefusal,), _http_refusal),

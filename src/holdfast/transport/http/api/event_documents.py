@@ -10,7 +10,7 @@ from holdfast.core import acl
 from holdfast.core.event import Event
 from holdfast.transport.times import rfc3339
 
-_HIDDEN = {"proof", "holder", "secret", "old_secret"}
+_HIDDEN = {"proof", "ended_proof", "holder", "secret", "old_secret"}
 """Columns that contain a proof or the hash of one."""
 _TIME_SUFFIXES = ("_at", "_until", "_anchor")
 """Suffixes of the names of columns that hold a time."""

@@ -28,7 +28,9 @@ from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response, raw_json
 
-SECRETS = frozenset({"key_hash", "old_key_hash", "listed_hash", "proof", "holder", "secret", "old_secret"})
+SECRETS = frozenset(
+    {"key_hash", "old_key_hash", "listed_hash", "proof", "ended_proof", "holder", "secret", "old_secret"}
+)
 """Columns with secrets and proofs, which are not exported."""
 DOCUMENTS = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "context"})
 """JSON columns that events contain only as a hash; the export contains them in full."""

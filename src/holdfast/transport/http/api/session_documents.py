@@ -8,6 +8,7 @@ from holdfast.core import session as sessions
 from holdfast.core.event_filter import READ_SCOPES
 from holdfast.core.lease import Lease, renewal_interval
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation, paths_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -24,11 +25,12 @@ def session_status(session: Session, now: Instant) -> str:
 
 
 def session_document(by: Principal, outcome: SessionState) -> dict[str, Any]:
-    """A session and what it holds; jobs and tasks only if the key may read them."""
+    """A session and what it holds: only what the key may read."""
     return {
         **session_fields(outcome.session),
         "jobs": [_job_document(job) for job in outcome.jobs if by.may(READ_SCOPES[job.noun])],
         "tasks": [_task_document(task) for task in outcome.tasks if by.may(READ_SCOPES[task.noun])],
+        "reservations": [_reservation_document(row) for row in outcome.reservations if by.may(READ_SCOPES[row.noun])],
     }
 
 
@@ -62,6 +64,18 @@ def _job_document(lease: Lease) -> dict[str, Any]:
         "expires_at": rfc3339_or_none(lease.expires_at),
         "note": lease.note,
         "checkpoint": raw_json(lease.checkpoint),
+    }
+
+
+def _reservation_document(row: Reservation) -> dict[str, Any]:
+    return {
+        "reservation_id": row.id,
+        "space": row.space,
+        "paths": paths_of(row),
+        "mode": row.mode,
+        "owner": row.owner,
+        "token": row.token,
+        "expires_at": rfc3339_or_none(row.expires_at),
     }
 
 

@@ -119,6 +119,8 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
         held["leaseId"] = lease_id_from(begun.seed, row_id)
     for held, row_id in ((held, held["job_id"]) for held in document["jobs"]):
         held["lease_id"] = lease_id_from(begun.seed, row_id)
+    for held, row_id in ((held, held["reservation_id"]) for held in document["reservations"]):
+        held["lease_id"] = lease_id_from(begun.seed, row_id)
     return _response(200 if begun.resumed else 201, document, warnings)
 
 
@@ -167,8 +169,9 @@ async def read_session(ctx: HandlerContext, request: Request) -> Response:
             session = reader.row(Session, account, session_id)
             if session is None or session.name is None or not sessions.is_visible(session, request.by):
                 raise SessionMissing("there is no such session")
-            jobs, tasks, following = read_holdings(reader, session, request.by, cursor)
-        return SessionState(session=session, jobs=tuple(jobs), tasks=tuple(tasks), now=reader.now), following
+            jobs, reservations, tasks, following = read_holdings(reader, session, request.by, cursor)
+        state = SessionState(session=session, jobs=jobs, reservations=reservations, tasks=tasks, now=reader.now)
+        return state, following
 
     outcome, following = await ctx.read(query_session)
     document = {"status": session_status(outcome.session, outcome.now), **session_document(request.by, outcome)}

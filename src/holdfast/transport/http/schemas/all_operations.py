@@ -14,6 +14,7 @@ from holdfast.transport.http.schemas import (
     keys,
     locks,
     octostore_sessions,
+    reservations,
     sessions,
     system,
     task_operations,
@@ -23,6 +24,7 @@ from holdfast.transport.http.schemas.operation_schema import OperationSchema
 
 _MODULES: tuple[ModuleType, ...] = (
     jobs,
+    reservations,
     task_operations,
     accounts,
     billing,

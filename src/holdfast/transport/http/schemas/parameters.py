@@ -22,6 +22,7 @@ _PATH_PARAMETERS: dict[str, Node] = {
         "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": JOB_ID_PATTERN},
     },
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},
+    "/v1/reservations": {"description": "The reservation's id.", "schema": _UUID},
     "/v1/sessions": {"description": "The session's id.", "schema": _UUID},
     "/sessions": {"description": "The session's id.", "schema": _UUID},
     "/webhooks": {"description": "The webhook's id.", "schema": _UUID},

@@ -37,6 +37,19 @@ class SessionJob(Struct, kw_only=True):
     lease_id: str | UnsetType = UNSET
 
 
+class SessionReservation(Struct):
+    """Files that a session has reserved; the lease id only when it is resumed."""
+
+    reservation_id: str
+    space: str
+    paths: list[str]
+    mode: Literal["exclusive", "shared"]
+    owner: str
+    token: Token
+    expires_at: Time | None
+    lease_id: str | UnsetType = UNSET
+
+
 class SessionTask(Struct, rename="camel", kw_only=True):
     """A task that a session holds; its new lease id is returned when the session is resumed."""
 
@@ -77,12 +90,13 @@ class NamedSession(ListedSession, kw_only=True):
 
     jobs: list[SessionJob]
     tasks: list[SessionTask]
+    reservations: list[SessionReservation]
     agent_contract: AgentContract
     warnings: list[str] | UnsetType = UNSET
 
 
 class ReadSession(NamedSession, rename=CAMEL, kw_only=True):
-    """A session, its context and a page of what it holds: jobs by id, then tasks by id."""
+    """A session, its context and a page of what it holds: jobs by id, then reservations, then tasks."""
 
     next_cursor: str | None
     has_more: bool

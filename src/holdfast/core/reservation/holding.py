@@ -1,0 +1,222 @@
+"""The life of a reservation: who is in its way, waiting, granting, renewing, changing its paths, ending."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core import lease as leases
+from holdfast.core.errors import Invalid, LeaseLost, SpaceFull
+from holdfast.core.lease import BY_HOLDER, EXPIRED, RESTORED, RESTORED_MESSAGE
+from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, work_of
+from holdfast.core.reservation.patterns import Pattern, meetings
+from holdfast.core.reservation.row import (
+    EXCLUSIVE,
+    LEFT,
+    MAX_BROAD,
+    MAX_HELD,
+    MAX_WAITING,
+    WAIT_LIFETIME,
+    Request,
+    Reservation,
+    SpaceUse,
+    encode_paths,
+    is_broad,
+    is_waiting,
+    paths_of,
+    patterns_in,
+)  # fmt: skip
+from holdfast.core.row import Instant
+
+NOBODY = "nobody"
+"""The proof of a lease that no lease id has."""
+MAX_MEETINGS = 100
+"""Pairs of patterns that an answer lists."""
+
+
+class Conflict(msgspec.Struct, frozen=True):
+    """A reservation that is in the way, and which patterns meet."""
+
+    row: Reservation
+    meetings: tuple[tuple[str, str], ...]
+    """(the caller's pattern, the other's pattern)."""
+
+
+def conflicts(
+    mine: Sequence[Pattern], mode: str, others: Iterable[Reservation], *, arrived_at: Instant | None, now: Instant
+) -> list[Reservation]:
+    """The reservations that are in the way: live, with a pattern that meets one of `mine`, and one side exclusive.
+
+    Those that wait are in the way of whoever arrived later; `arrived_at` is None for a caller that arrives now.
+    """
+    candidates = {
+        other.id: other
+        for other in others
+        if (leases.is_live(other, now) or _waits_before(other, arrived_at, now)) and EXCLUSIVE in (mode, other.mode)
+    }
+    patterns = {row_id: patterns_in(other.paths) for row_id, other in candidates.items()}
+    if work_of(mine, patterns.values()) > MAX_WORK:
+        raise SpaceFull(
+            "the space has too many patterns to compare yours with: send fewer patterns with wildcards, or begin each"
+            " with the name of a folder",
+            retry_after=5,
+        )
+    return [candidates[row_id] for row_id in conflicts_with(mine, patterns.items())]
+
+
+def _waits_before(other: Reservation, arrived_at: Instant | None, now: Instant) -> bool:
+    return is_waiting(other, now) and (arrived_at is None or other.arrived_at < arrived_at)
+
+
+def describe(mine: Sequence[Pattern], others: Iterable[Reservation]) -> tuple[Conflict, ...]:
+    """Which patterns meet, for an answer: at most MAX_MEETINGS pairs in all, and one of each reservation."""
+    found, left = [], MAX_MEETINGS
+    for other in others:
+        pairs = meetings(mine, patterns_in(other.paths))[: max(left, 1)]
+        left -= len(pairs)
+        found.append(Conflict(other, tuple(pairs)))
+    return tuple(found)
+
+
+def check_room(use: SpaceUse, *, waits: bool) -> None:
+    """Refuse one more reservation, or one more wait, in a space that has no room for it."""
+    if waits and use.waiting >= MAX_WAITING:
+        raise SpaceFull(f"{MAX_WAITING} reservations of the space wait, which is the most", retry_after=5)
+    if not waits and use.held >= MAX_HELD:
+        raise SpaceFull(f"the space has {MAX_HELD} reservations, which is the most", retry_after=5)
+
+
+def check_broad(mine: Sequence[Pattern], others: Iterable[Reservation], now: Instant, *, waits: bool) -> None:
+    """Refuse a pattern that begins with a wildcard in a space that has as many of those as it may have.
+
+    Every path of the space is compared with each of them.
+    """
+    if not any(pattern.is_broad for pattern in mine):
+        return
+    counts = is_waiting if waits else leases.is_live
+    if sum(counts(other, now) and is_broad(other) for other in others) >= MAX_BROAD:
+        raise SpaceFull(
+            f"the space has {MAX_BROAD} reservations with a pattern that begins with a wildcard, which is the most:"
+            " begin your patterns with the name of a folder",
+            retry_after=5,
+        )
+
+
+def wait(account: str, row_id: str, request: Request, others: Iterable[Reservation], now: Instant) -> Reservation:
+    """A reservation that waits, behind all others that wait now."""
+    last = max((other.arrived_at for other in others), default=0)
+    return replace(_of(account, row_id, request), arrived_at=max(now, last + 1), waits_until=now + WAIT_LIFETIME)
+
+
+def is_same_wait(row: Reservation | None, request: Request, now: Instant) -> bool:
+    """Whether a row is the place that this caller kept for the same request."""
+    return (
+        row is not None
+        and is_waiting(row, now)
+        and (row.principal, row.space, row.mode, row.paths)
+        == (request.principal, request.space, request.mode, encode_paths(request.paths))
+    )
+
+
+def grant(row: Reservation, request: Request, *, proof: str, token: int, now: Instant) -> Reservation:
+    """Give the paths to the caller."""
+    return replace(
+        _of(row.account, row.id, request),
+        version=row.version,
+        arrived_at=row.arrived_at or now,
+        proof=proof,
+        token=token,
+        claimed_at=now,
+        expires_at=now + request.ttl,
+    )
+
+
+def _of(account: str, row_id: str, request: Request) -> Reservation:
+    return Reservation(
+        account,
+        row_id,
+        space=request.space,
+        mode=request.mode,
+        paths=encode_paths(request.paths),
+        owner=request.owner,
+        principal=request.principal,
+        reason=request.reason,
+        metadata=request.metadata,
+        session=request.session,
+        ttl=request.ttl,
+    )
+
+
+def renew(row: Reservation, *, ttl: Instant | None, now: Instant) -> Reservation:
+    """Move the deadline to a full TTL from now."""
+    ttl = row.ttl if ttl is None else ttl
+    return replace(row, ttl=ttl, expires_at=now + ttl)
+
+
+def add_paths(row: Reservation, paths: Iterable[str]) -> Reservation:
+    """The reservation with more patterns."""
+    return replace(row, paths=encode_paths(tuple(dict.fromkeys((*paths_of(row), *paths)))))
+
+
+def remove_paths(row: Reservation, paths: Sequence[str]) -> Reservation:
+    """The reservation without some of its patterns; each must be one of them, as it was written."""
+    held = paths_of(row)
+    unknown = [path for path in paths if path not in held]
+    if unknown:
+        message = f"{unknown[0]!r} is not one of the reserved patterns: {', '.join(held)}"
+        raise Invalid(message, [{"pointer": "/paths", "code": "not_reserved", "message": message}])
+    return replace(row, paths=encode_paths(tuple(path for path in held if path not in paths)))
+
+
+def end(row: Reservation, how: str, *, now: Instant, by: str | None = None, reason: str | None = None) -> Reservation:
+    """End a reservation, or its wait."""
+    return replace(
+        row,
+        waits_until=None,
+        proof=None,
+        expires_at=None,
+        ended_at=now,
+        ended_how=LEFT if row.proof is None else how,
+        ended_proof=row.proof,
+        ended_by=by,
+        ended_reason=reason,
+    )
+
+
+def end_by_restore(row: Reservation, now: Instant) -> Reservation:
+    """End a reservation of a store that was restored from a backup; nobody can reserve its paths before its deadline.
+
+    Its holder may have missed all of that, and may act as the holder until then; but its lease id must not work again.
+    """
+    if row.proof is None:
+        return end(row, LEFT, now=now)
+    return replace(row, proof=NOBODY, ended_how=RESTORED, ended_proof=row.proof, ended_reason=RESTORED)
+
+
+def check_holder(row: Reservation, proof: str, now: Instant) -> None:
+    """Only the live holder may act. Every write by a holder passes through here."""
+    if row.proof != proof or not leases.is_live(row, now):
+        raise lease_lost_error(row, proof, now)
+
+
+def lease_lost_error(row: Reservation, proof: str, now: Instant) -> LeaseLost:
+    """The error for a caller that does not hold it; a former holder learns how, by whom and why it ended."""
+    facts: dict[str, object] = {"reservation_id": row.id}
+    if row.ended_proof == proof:
+        facts |= {
+            "ended": row.ended_how,
+            "ended_at": row.ended_at,
+            "ended_by": row.ended_by,
+            "reason": row.ended_reason,
+        }
+    elif row.proof == proof and leases.is_due(row, now):
+        facts |= {"ended": EXPIRED, "ended_at": row.expires_at}
+    else:
+        return LeaseLost("this is not a lease id of the reservation, or no longer", **facts)
+    if facts["ended"] == RESTORED:
+        return LeaseLost(f"{RESTORED_MESSAGE}: reserve the paths again", **facts)
+    if facts["ended"] in BY_HOLDER:
+        return LeaseLost("you have already released this reservation", **facts)
+    return LeaseLost("your reservation is over", **facts)

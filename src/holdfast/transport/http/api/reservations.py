@@ -1,0 +1,256 @@
+"""`/v1/reservations`: parse, submit one command, render."""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from typing import Any, Literal
+
+import msgspec
+
+from holdfast.core.errors import ReservationMissing
+from holdfast.core.prefix_rule import check_covers
+from holdfast.core.reservation.patterns import problem
+from holdfast.core.reservation.row import Request as FileRequest
+from holdfast.core.reservation.row import Reservation
+from holdfast.core.row import SECOND
+from holdfast.engine.verbs.reservations import (
+    ExtendReservation,
+    ForceReleaseReservation,
+    HeartbeatReservation,
+    ReleaseReservation,
+    Reserve,
+    Reserved,
+)
+from holdfast.operations import bounds
+from holdfast.store.contract import Reader
+from holdfast.transport.http.api.reservation_documents import (
+    render_extended,
+    render_released,
+    render_renewed,
+    render_reserve,
+)
+from holdfast.transport.http.bodies.checks import NOTHING, Checks
+from holdfast.transport.http.bodies.idempotency import read_idempotency_key
+from holdfast.transport.http.bodies.parsing import read_body
+from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.octostore.bodies import parse_uuid
+from holdfast.transport.http.request import Render, Request, Response, answer
+from holdfast.transport.ids import ids
+
+
+class ReserveBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of reserve_files."""
+
+    space: str
+    owner: str
+    paths: list[str]
+    mode: Literal["exclusive", "shared"] = "exclusive"
+    ttl_seconds: int = bounds.RESERVATION_TTL.default
+    reason: str | None = None
+    metadata: msgspec.Raw = NOTHING
+    session_id: str | None = None
+    session_lease_id: str | None = None
+    wait_seconds: int | float = 0
+    waiting_id: str | None = None
+
+
+class HeartbeatReservationBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of heartbeat_reservation."""
+
+    lease_id: str
+    token: int | None = None
+    ttl_seconds: int | None = None
+
+
+class ReleaseFilesBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of release_files. Without `paths` everything is released."""
+
+    lease_id: str
+    token: int | None = None
+    paths: list[str] = []
+
+
+class ExtendBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of extend_reservation."""
+
+    lease_id: str
+    paths: list[str]
+    token: int | None = None
+
+
+class ForceReservationBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of force_release_reservation."""
+
+    reason: str
+
+
+async def reserve_files(ctx: HandlerContext, request: Request) -> Response:
+    """Reserve all paths, or return who holds paths that meet them."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, ReserveBody)
+    checks = Checks()
+    check_space(checks, request, body.space)
+    paths = _check_patterns(checks, body.paths)
+    checks.require(bool(body.owner.strip()), "owner", "`owner` must not be empty")
+    checks.check_text(body.owner, "owner", bounds.JOB_OWNER)
+    checks.check_text(body.reason, "reason", bounds.REASON)
+    checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.RESERVATION_TTL)
+    checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
+    metadata = checks.compact_object(body.metadata, "metadata", bounds.JOB_METADATA)
+    checks.check_text(body.session_lease_id, "session_lease_id", bounds.SESSION_LEASE_ID)
+    checks.check_text(body.waiting_id, "waiting_id", bounds.WAITING_ID)
+    session_id = None if body.session_id is None else parse_uuid(body.session_id)
+    checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
+    checks.raise_errors()
+    render = functools.partial(render_reserve, warnings)
+    command = Reserve(
+        **_base(request, raw, render),
+        by=request.by,
+        request=FileRequest(
+            space=body.space,
+            mode=body.mode,
+            paths=paths,
+            owner=body.owner,
+            principal=request.by.id,
+            ttl=body.ttl_seconds * SECOND,
+            reason=body.reason,
+            metadata=metadata,
+            session=session_id,
+        ),
+        reservation_id=ids.uuid(),
+        lease_id=ids.uuid(),
+        session_lease_id=body.session_lease_id,
+        waiting_id=body.waiting_id,
+        may_wait=body.wait_seconds > 0,
+    )
+    if body.wait_seconds:
+        outcome = await ctx.run_waiting(command, body.wait_seconds, request)
+    else:
+        outcome = await ctx.run(command)
+    status, content = render(outcome)
+    replayed = isinstance(outcome, Reserved) and outcome.replayed
+    return Response(status, content, ((b"idempotency-replayed", b"true"),) if replayed else ())
+
+
+async def heartbeat_reservation(ctx: HandlerContext, request: Request) -> Response:
+    """Renew a reservation."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, HeartbeatReservationBody)
+    checks = Checks()
+    checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.RESERVATION_TTL)
+    lease_id = check_lease_id(checks, body.lease_id)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    render = functools.partial(render_renewed, warnings)
+    command = HeartbeatReservation(
+        **_base(request, raw, render),
+        reservation_id=row.id,
+        lease_id=lease_id,
+        token=body.token,
+        ttl=None if body.ttl_seconds is None else body.ttl_seconds * SECOND,
+    )
+    return answer(await ctx.run(command), render)
+
+
+async def release_files(ctx: HandlerContext, request: Request) -> Response:
+    """Release all paths of a reservation, or some of them."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, ReleaseFilesBody)
+    checks = Checks()
+    lease_id = check_lease_id(checks, body.lease_id)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    render = functools.partial(render_released, warnings)
+    command = ReleaseReservation(
+        **_base(request, raw, render),
+        reservation_id=row.id,
+        lease_id=lease_id,
+        token=body.token,
+        paths=tuple(dict.fromkeys(body.paths)),
+    )
+    return answer(await ctx.run(command), render)
+
+
+async def extend_reservation(ctx: HandlerContext, request: Request) -> Response:
+    """Add paths to a reservation, or return who holds paths that meet them."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, ExtendBody)
+    checks = Checks()
+    lease_id = check_lease_id(checks, body.lease_id)
+    paths = _check_patterns(checks, body.paths)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    render = functools.partial(render_extended, row.id, warnings)
+    command = ExtendReservation(
+        **_base(request, raw, render),
+        reservation_id=row.id,
+        lease_id=lease_id,
+        token=body.token,
+        space=row.space,
+        paths=paths,
+    )
+    return answer(await ctx.run(command), render)
+
+
+async def force_release_reservation(ctx: HandlerContext, request: Request) -> Response:
+    """Release what another owner has reserved."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, ForceReservationBody)
+    checks = Checks()
+    checks.require(bool(body.reason.strip()), "reason", "`reason` must not be empty")
+    checks.check_text(body.reason, "reason", bounds.FORCE_REASON)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    render = functools.partial(render_released, warnings)
+    command = ForceReleaseReservation(
+        **_base(request, raw, render), reservation_id=row.id, by=request.by.name, reason=body.reason
+    )
+    return answer(await ctx.run(command), render)
+
+
+# -- parsing -----------------------------------------------------------------------------------------------------
+
+
+async def find_reservation(ctx: HandlerContext, request: Request) -> Reservation:
+    """The reservation in the path, if it exists and the key covers its space."""
+    account, reservation_id = request.by.account, parse_uuid(request.parameter)
+
+    def query(reader: Reader) -> Reservation | None:
+        return None if reservation_id is None else reader.row(Reservation, account, reservation_id)
+
+    row = await ctx.read(query)
+    if row is None or not request.by.covers(row.space):
+        raise ReservationMissing("there is no such reservation")
+    return row
+
+
+def check_space(checks: Checks, request: Request, space: str) -> None:
+    """Check the name of a space, and that the key covers it."""
+    checks.check_text(space, "space", bounds.SPACE)
+    is_text = bool(space.strip()) and space.isprintable() and unicodedata.is_normalized("NFC", space)
+    checks.require(is_text, "space", "`space` must be printable text in Unicode's normal form C, such as owner/name")
+    check_covers(request.by, space)
+
+
+def check_lease_id(checks: Checks, text: str) -> str:
+    """A lease id in its usual form."""
+    lease_id = parse_uuid(text)
+    checks.require(
+        lease_id is not None, "lease_id", "`lease_id` must be the UUID from the answer that reserved the files"
+    )
+    return lease_id or ""
+
+
+def _check_patterns(checks: Checks, paths: list[str]) -> tuple[str, ...]:
+    bound = bounds.RESERVED_PATHS
+    checks.require(bound.least <= len(paths) <= bound.most, "paths", f"`paths` must have {bound}")
+    for path in paths[: bound.most]:
+        found = problem(path)
+        checks.require(found is None, "paths", f"{path[:80]!r}: {found}")
+    return tuple(dict.fromkeys(paths))
+
+
+def _base(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
+    once = read_idempotency_key(request, raw, render)
+    return {"account": request.by.account, "cause": request.cause(), "once": once}
