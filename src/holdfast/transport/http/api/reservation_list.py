@@ -108,9 +108,9 @@ async def check_files(ctx: HandlerContext, request: Request) -> Response:
     paths = list(dict.fromkeys(body.paths))
     bound = bounds.CHECKED_PATHS
     checks.require(bound.least <= len(paths) <= bound.most, "paths", f"`paths` must have {bound}")
-    for path in paths[: bound.most]:
+    for place, path in enumerate(body.paths[: bound.most]):
         problem = path_problem(path)
-        checks.require(problem is None, "paths", f"{path[:80]!r}: {problem}")
+        checks.require(problem is None, f"paths/{place}", f"{path[:80]!r}: {problem}")
     most = bounds.CHECKED_LEASES.most
     checks.require(len(body.lease_ids) <= most, "lease_ids", f"`lease_ids` must have {bounds.CHECKED_LEASES}")
     checks.raise_errors()

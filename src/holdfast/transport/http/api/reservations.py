@@ -245,9 +245,9 @@ def check_lease_id(checks: Checks, text: str) -> str:
 def _check_patterns(checks: Checks, paths: list[str]) -> tuple[str, ...]:
     bound = bounds.RESERVED_PATHS
     checks.require(bound.least <= len(paths) <= bound.most, "paths", f"`paths` must have {bound}")
-    for path in paths[: bound.most]:
+    for place, path in enumerate(paths[: bound.most]):
         found = problem(path)
-        checks.require(found is None, "paths", f"{path[:80]!r}: {found}")
+        checks.require(found is None, f"paths/{place}", f"{path[:80]!r}: {found}")
     return tuple(dict.fromkeys(paths))
 
 
