@@ -6,8 +6,10 @@ from typing import Any
 
 from holdfast.core.event import Event
 from holdfast.core.lease import proof_of
+from holdfast.core.lease_ids import session_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
+from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession, WriteContext
@@ -122,15 +124,14 @@ def begin(session_id: str = "s1", *, seed: str = "life-1", by: Principal = ALICE
         "session_id": session_id,
         "name": f"agent-{session_id}",
         "ttl": 60 * SECOND,
-        "seed": seed.encode(),
         "fresh_secret": f"secret-{seed}",
     }
     return BeginSession(**(BASE | given | more))
 
 
 def life_of(session_id: str = "s1", seed: str = "life-1") -> str:
-    """The lease id of a session."""
-    return lease_id_from(seed.encode(), session_id)
+    """The lease id of a session that was opened at START with this seed, and not resumed since."""
+    return session_lease_id(f"secret-{seed}", Session(ACCOUNT, session_id, generation=1, opened_at=START))
 
 
 def _life(verb: Any, session_id: str, seed: str | None, more: dict[str, Any]) -> Any:

@@ -174,15 +174,35 @@ def test_restoring_a_backup_twice_grants_no_token_twice(taken_backup, new_store_
     assert len(set(granted)) == len(granted)
 
 
+@pytest.mark.parametrize("ended", [False, True], ids=["live", "ended"])
+def test_a_generation_that_was_lost_with_the_store_stays_fenced_off(new_store_settings, tmp_path, ended):
+    """The restored store counts the generations from the backup on; the secret is the same."""
+    source, file = new_store_settings("sqlite"), tmp_path / "b"
+    with opened(source) as store:
+        first = run(store, begin("agent"))
+        if ended:
+            run(store, close_session("agent", lease_id=first.lease_id))
+    backup(source, file, no_report)
+    with opened(source) as store:
+        lost = run(store, begin("agent", secret=first.secret))
+    restore(source, file, no_report, replace=True)
+    with opened(source) as store:
+        again = run(store, begin("agent", secret=first.secret))
+        assert again.session.generation == lost.session.generation == 2
+        with pytest.raises(LeaseLost):
+            run(store, heartbeat_session("agent", lease_id=lost.lease_id))
+        run(store, heartbeat_session("agent", lease_id=again.lease_id))
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_lease_that_ended_after_the_backup_is_not_held_again(kind, new_store_settings, tmp_path):
     source, file = new_store_settings(kind), tmp_path / "b"
     with opened(source) as store:
-        transact(store, claim("job", "l1"), acquire("lock"), begin("agent"), create("task"))
+        *_, begun, _ = transact(store, claim("job", "l1"), acquire("lock"), begin("agent"), create("task"))
         transact(store, take_this("task"))
     backup(source, file, no_report)
     with opened(source) as store:
-        transact(store, release("job", "l1"), complete("task"), close_session("agent"))
+        transact(store, release("job", "l1"), complete("task"), close_session("agent", lease_id=begun.lease_id))
     assert restore(source, file, no_report, replace=True).leases_ended == 3
     with opened(source) as store:
         assert verify(store).differences == []
@@ -191,7 +211,7 @@ def test_a_lease_that_ended_after_the_backup_is_not_held_again(kind, new_store_s
             release("job", "l1"),
             beat("task"),
             complete("task"),
-            heartbeat_session("agent"),
+            heartbeat_session("agent", lease_id=begun.lease_id),
         ):
             with pytest.raises((LeaseLost, LeaseSuperseded)) as refused:
                 run(store, old_id)

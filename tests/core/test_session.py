@@ -127,10 +127,11 @@ def test_a_live_named_session_needs_its_secret_and_an_ended_one_only_its_princip
 
 
 def test_a_new_generation_fences_off_the_previous_one_and_keeps_the_context():
-    begun = sessions.begin(ENDED_SESSION, proof="generation 2", token=9, now=START + 5)
+    begun = sessions.begin(ENDED_SESSION, token=9, now=START + 5)
     assert begun == replace(
-        NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof="generation 2", token=9, generation=2
+        NAMED, opened_at=START + 5, expires_at=START + 5 + NAMED.ttl, proof=None, token=9, generation=2
     )
+    begun = replace(begun, proof="generation 2")
     sessions.check_generation(begun, "generation 2", START + 5)
     with pytest.raises(LeaseLost) as caught:
         sessions.check_generation(begun, "generation 1", START + 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Handover, Task
@@ -38,14 +39,14 @@ def once(key: str, fingerprint: str) -> Once:
 
 
 class TaskScript(Script):
-    """Turns drawn moves into commands. Ids, seeds and secrets come from earlier outcomes, or are wrong on purpose."""
+    """Turns drawn moves into commands. Ids, lease ids and secrets are from earlier outcomes, or wrong on purpose."""
 
     def __init__(self, clock: Any) -> None:
         super().__init__()
         self._clock = clock
         self.tasks: dict[str, list[str]] = {}
-        self.seeds: dict[tuple[str, str], list[str]] = {}
-        """By task or session: the seeds of its lease ids."""
+        self.known_leases: dict[tuple[str, str], list[str]] = {}
+        """By task or session: its lease ids."""
         self.secrets: dict[tuple[str, str], list[str]] = {}
 
     def command(self, drawn: dict[str, Any]) -> Any:
@@ -83,14 +84,16 @@ class TaskScript(Script):
 
     def take(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         types = [("a",), ("b",), ("a", "b"), ()][drawn["session"]]
+        session = self.pick_session(drawn) if extra >= 4 else None
         return commands.take(
             *types, seed=f"seed-{self.made}", limit=1 + extra % 3, worker=f"w{drawn['who']}",
-            session_id=self.pick_session(drawn) if extra >= 4 else None, **base,
+            session_id=session, session_lease_id=self.session_lease(drawn, session), **base,
         )  # fmt: skip
 
     def take_this(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         session = self.pick_session(drawn) if extra == 5 else None
-        return commands.take_this(self.pick_task(drawn), seed=f"seed-{self.made}", session_id=session, **base)
+        proof = {"session_id": session, "session_lease_id": self.session_lease(drawn, session)}
+        return commands.take_this(self.pick_task(drawn), seed=f"seed-{self.made}", **proof, **base)
 
     def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.pick_task(drawn))
@@ -99,11 +102,11 @@ class TaskScript(Script):
 
     def by_holder(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
         """A command by the newest holder of a recent task; sometimes by its first holder, or without a lease id."""
-        claimed = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("t")]
+        claimed = [key[1] for key in self.known_leases if key[0] == drawn["account"] and key[1].startswith("t")]
         task_id = claimed[-1 - drawn["name"] % len(claimed)] if claimed else self.pick_task(drawn)
-        known = self.seeds.get((drawn["account"], task_id), ["wrong"])
-        seed = None if drawn["lease"] == 5 else known[-1] if drawn["lease"] else known[0]
-        return verb(task_id, seed, account=drawn["account"], **more)
+        known = self.known_leases.get((drawn["account"], task_id), ["wrong"])
+        lease_id = None if drawn["lease"] == 5 else known[-1] if drawn["lease"] else known[0]
+        return verb(task_id, lease_id=lease_id, account=drawn["account"], **more)
 
     def beat(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         left = Handover([None, "note"][extra % 2], [None, '{"c":1}'][extra // 3], [None, "0.5"][extra % 2])
@@ -158,8 +161,11 @@ class TaskScript(Script):
 
     def by_session(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
         session_id = self.pick_session(drawn)
-        seed = None if drawn["lease"] == 5 else self.seeds.get((drawn["account"], session_id), ["wrong"])[-1]
-        return verb(session_id, seed, account=drawn["account"], **more)
+        return verb(session_id, lease_id=self.session_lease(drawn, session_id), account=drawn["account"], **more)
+
+    def session_lease(self, drawn: dict[str, Any], session_id: str | None) -> str | None:
+        known = self.known_leases.get((drawn["account"], session_id or ""), ["wrong"])
+        return None if drawn["lease"] == 5 or session_id is None else known[-1]
 
     def heartbeat_session(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return self.by_session(commands.heartbeat_session, drawn)
@@ -196,7 +202,8 @@ class TaskScript(Script):
 
     def claim(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         session = self.pick_session(drawn) if extra >= 3 else None
-        return claim("a", f"job-lease-{self.made}", session_id=session, ttl=drawn["ttl"] * SECOND, **base)
+        proof = {"session_id": session, "session_lease_id": self.session_lease(drawn, session)}
+        return claim("a", f"job-lease-{self.made}", ttl=drawn["ttl"] * SECOND, **proof, **base)
 
     # -- known ids -----------------------------------------------------------------------------------------------
 
@@ -205,7 +212,7 @@ class TaskScript(Script):
         return known[-1 - (drawn["name"] + 3 * drawn["who"]) % len(known)] if known else "no-such-task"
 
     def pick_session(self, drawn: dict[str, Any]) -> str:
-        known = [key[1] for key in self.seeds if key[0] == drawn["account"] and key[1].startswith("agent")]
+        known = [key[1] for key in self.known_leases if key[0] == drawn["account"] and key[1].startswith("agent")]
         return known[drawn["name"] % len(known)] if known else "agent-0"
 
     def pick_key(self, drawn: dict[str, Any]) -> tuple[str, str, str]:
@@ -214,23 +221,24 @@ class TaskScript(Script):
         return (Task.table, drawn["account"], self.pick_task(drawn))
 
     def record_outcomes(self, commands: list[Any], outcomes: list[Any]) -> None:
-        """Record the ids, seeds and secrets in the outcomes."""
+        """Record the ids, lease ids and secrets in the outcomes."""
         super().record_outcomes(commands, outcomes)
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, Created) and not outcome.deduplicated:
                 self.tasks.setdefault(command.account, []).append(outcome.task.id)
             elif isinstance(outcome, Claimed):
                 for taken in outcome.taken:
-                    self.seeds.setdefault((command.account, taken.task.id), []).append(command.seed.decode())
+                    self.known_leases.setdefault((command.account, taken.task.id), []).append(taken.lease_id)
             elif isinstance(outcome, BegunSession):
                 self._begun(command, outcome)
             elif isinstance(outcome, Outcomes):
                 self.record_outcomes(list(command.items), list(outcome.each))
 
     def _begun(self, command: Any, outcome: BegunSession) -> None:
-        seed, account = command.seed.decode(), command.account
-        self.seeds.setdefault((account, outcome.session.id), []).append(seed)
+        account = command.account
+        self.known_leases.setdefault((account, outcome.session.id), []).append(outcome.lease_id)
         for task in outcome.tasks:
-            self.seeds.setdefault((account, task.id), []).append(seed)
+            held = held_lease_id(outcome.lease_id, task)
+            self.known_leases.setdefault((account, task.id), []).append(held)
         if outcome.secret is not None:
             self.secrets.setdefault((account, outcome.session.id), []).append(outcome.secret)

@@ -247,14 +247,14 @@ def test_a_batch_counts_its_own_reservations(memory):
 
 def test_what_a_session_reserved_ends_with_it(store, clock):
     opened = BeginSession(account=ACCOUNT, cause=CAUSE, by=BOB, session_id="s", name="bot", ttl=60 * SECOND,
-                          seed=b"seed", fresh_secret="secret")  # fmt: skip
+                          fresh_secret="secret")  # fmt: skip
     run(store, opened)
     outcome = run(store, reserve("a", "x", by=BOB, session="s", ttl=600 * SECOND))
     assert outcome.row.expires_at == clock.now + 60 * SECOND
     clock.advance(30)
     state = run(store, HeartbeatSession(account=ACCOUNT, cause=CAUSE, by=BOB, session_id="s", lease_id=None))
     assert [row.expires_at for row in state.reservations] == [clock.now + 60 * SECOND]
-    resumed = run(store, replace(opened, secret="secret", seed=b"next"))
+    resumed = run(store, replace(opened, secret="secret"))
     assert [row.token for row in resumed.reservations] == [resumed.session.token + 1]
     with pytest.raises(LeaseLost):
         run(store, renew("a"))

@@ -9,13 +9,9 @@ from holdfast.core.errors import Invalid, LeaseLost
 from holdfast.core.lease import Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.verbs.tasks.claiming import Claimed, lease_id_from
+from holdfast.engine.verbs.tasks.claiming import Claimed
 from tests.support import claim, every, run
 from tests.task_commands import begin, create, take, take_this
-
-
-def lease_id_of(begun):
-    return lease_id_from(begun.seed, begun.session.id)
 
 
 @pytest.fixture
@@ -33,9 +29,9 @@ def test_an_older_generation_of_a_session_claims_no_task(store, generations, ver
     former, newest = generations
     what = "work" if verb is take else "t1"
     with pytest.raises(LeaseLost):
-        run(store, verb(what, session_id=former.session.id, session_lease_id=lease_id_of(former)))
+        run(store, verb(what, session_id=former.session.id, session_lease_id=former.lease_id))
     assert every(store, Task)[0].state == "pending"
-    taken = run(store, verb(what, session_id=newest.session.id, session_lease_id=lease_id_of(newest)))
+    taken = run(store, verb(what, session_id=newest.session.id, session_lease_id=newest.lease_id))
     assert isinstance(taken, Claimed)
 
 
@@ -56,6 +52,6 @@ def test_a_session_that_was_never_resumed_may_omit_its_lease_id(store):
 def test_an_older_generation_of_a_session_claims_no_job(store, generations):
     former, newest = generations
     with pytest.raises(LeaseLost):
-        run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=lease_id_of(former)))
-    run(store, claim("job", "l1", session_id=newest.session.id, session_lease_id=lease_id_of(newest)))
+        run(store, claim("job", "l1", session_id=former.session.id, session_lease_id=former.lease_id))
+    run(store, claim("job", "l1", session_id=newest.session.id, session_lease_id=newest.lease_id))
     assert every(store, Session)[0].generation == 2

@@ -16,6 +16,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.row import SECOND
 from holdfast.core.session import Context, Session
 from holdfast.core.task import DEAD, PENDING, Task, last_attempt
@@ -31,7 +32,6 @@ from tests.task_commands import (
     complete,
     create,
     heartbeat_session,
-    lease_of,
     sweep,
     take,
     take_this,
@@ -152,7 +152,7 @@ def test_resuming_reissues_all_holdings_with_larger_tokens(session_store, clock)
 
 
 def test_the_previous_generation_is_fenced_off_and_the_new_one_acts(session_store):
-    run(session_store, begin(seed="life-2", secret="secret-life-1"))
+    begun = run(session_store, begin(seed="life-2", secret="secret-life-1"))
     before = every(session_store, Task)
     for verb in (beat("t1", "s1"), complete("t2", "s1")):
         with pytest.raises(LeaseSuperseded):
@@ -163,9 +163,10 @@ def test_the_previous_generation_is_fenced_off_and_the_new_one_acts(session_stor
         with pytest.raises(LeaseLost):
             run(session_store, verb)
     assert every(session_store, Task) == before
-    assert run(session_store, complete("t1", "life-2")).task.state == "completed"
-    run(session_store, heartbeat("job", lease_of("job", "life-2")))
-    run(session_store, heartbeat_session(seed="life-2"))
+    held = [held_lease_id(begun.lease_id, row) for row in (begun.tasks[0], begun.jobs[0])]
+    assert run(session_store, complete("t1", lease_id=held[0])).task.state == "completed"
+    run(session_store, heartbeat("job", held[1]))
+    run(session_store, heartbeat_session(lease_id=begun.lease_id))
 
 
 def test_a_live_session_is_resumed_only_with_its_secret(session_store):

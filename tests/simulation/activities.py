@@ -8,6 +8,7 @@ from typing import Any
 
 from holdfast.core.errors import Refused
 from holdfast.core.lease import DONE, FAILED, RELEASED
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import SECOND
 from holdfast.core.session import Context
@@ -15,7 +16,6 @@ from holdfast.engine.command import Command, LeaseOutcome
 from holdfast.engine.verbs import elections, job_claims, jobs, locks
 from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive, OpenSession
 from holdfast.engine.verbs.sessions import BeginSession, BegunSession, CloseSession, HeartbeatSession, WriteContext
-from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from tests.simulation.clients import BASE, TTL, Activity, Client
 from tests.simulation.request import Operation, is_holder_command
 
@@ -212,7 +212,7 @@ class SessionActivity(JobActivity):
     def _begin(self) -> BeginSession:
         return BeginSession(
             **BASE, by=self.client.principal, session_id=self.session_id, name=self.session_id, ttl=TTL,
-            seed=b"", fresh_secret="", secret=self.secret,
+            fresh_secret="", secret=self.secret,
         )  # fmt: skip
 
     def claim_command(self, name: str, **more: Any) -> job_claims.ClaimJob:
@@ -234,8 +234,8 @@ class SessionActivity(JobActivity):
     def _begun(self, outcome: BegunSession) -> None:
         self.forget()
         self.secret = outcome.secret or self.secret
-        self.lease_id = lease_id_from(outcome.seed, self.session_id)
-        self.held = {job.id: lease_id_from(outcome.seed, job.id) for job in outcome.jobs}
+        self.lease_id = outcome.lease_id
+        self.held = {job.id: held_lease_id(outcome.lease_id, job) for job in outcome.jobs}
         self.on_begun(outcome)
 
     def forget(self) -> None:

@@ -117,7 +117,7 @@ def with_ids(command: Command[Any], request_id: str, cause: Cause) -> Command[An
     elif isinstance(command, claiming.ClaimCommand):
         made["seed"] = request_id.encode()
     elif isinstance(command, sessions.BeginSession):
-        made |= {"seed": request_id.encode(), "fresh_secret": f"secret-{request_id}"}
+        made["fresh_secret"] = f"secret-{request_id}"
     elif isinstance(command, octostore_sessions.OpenSession):
         made["session_id"] = f"session-{request_id}"
     elif isinstance(command, creating.CreateTask):

@@ -7,13 +7,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.core.errors import Refused
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Handover, Task
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.sessions import BegunSession
 from holdfast.engine.verbs.tasks.base import TaskOutcome
-from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTask, ClaimTasks, lease_id_from
+from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTask, ClaimTasks
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
@@ -107,7 +108,7 @@ class TaskActivity(Activity):
 
     def _begun(self, outcome: BegunSession) -> None:
         """Tasks of a session that was resumed have new lease ids."""
-        self.held |= {task.id: lease_id_from(outcome.seed, task.id) for task in outcome.tasks}
+        self.held |= {task.id: held_lease_id(outcome.lease_id, task) for task in outcome.tasks}
 
     def forget(self) -> None:
         self.held = {}

@@ -8,10 +8,12 @@ import struct
 import apsw
 import pytest
 
+from holdfast.core.lease_ids import session_lease_id
 from holdfast.core.row import SECOND
+from holdfast.core.session import Session
 from holdfast.engine.verbs.locks import ReleaseLock, RenewLock
 from holdfast.store.sqlite import SqliteStore
-from tests.support import ALICE, DrivenClock, acquire, claim, heartbeat, release, run, transact
+from tests.support import ACCOUNT, ALICE, DrivenClock, acquire, claim, heartbeat, release, run, transact
 from tests.task_commands import BASE, beat, begin, complete, create, heartbeat_session, take_this
 
 ROWS, TIMES, BATCH = 1_000, 60, 64
@@ -55,6 +57,12 @@ def hold_lock(verb, **more):
     return command
 
 
+def renew_session(store, number):
+    with store.read() as reader:
+        session = reader.row(Session, ACCOUNT, f"session-{7 * number:05}")
+    return heartbeat_session(session.id, lease_id=session_lease_id("secret-life-1", session))
+
+
 OPERATIONS = {
     # Each command, and how many pages it may write, on average.
     "claim a new job": (lambda _, n: claim(named(ROWS + n), f"lease-{ROWS + n}"), 12),
@@ -68,7 +76,7 @@ OPERATIONS = {
     "claim a task": (lambda _, n: take_this(f"task-{7 * n:05}"), 12.9),
     "renew a task": (lambda _, n: beat(f"task-{7 * n:05}"), 7.4),
     "complete a task": (lambda _, n: complete(f"task-{7 * n:05}"), 11.6),
-    "renew a session": (lambda _, n: heartbeat_session(f"session-{7 * n:05}"), 8.5),
+    "renew a session": (renew_session, 8.5),
 }
 
 

@@ -155,15 +155,15 @@ def check_name(session: Session, secret: str | None, principal: str, now: Instan
         raise SessionTaken("this is not the session's secret")
 
 
-def begin(session: Session, *, proof: str, token: int, now: Instant) -> Session:
-    """Start a new generation: the previous one is fenced off, the context stays."""
+def begin(session: Session, *, token: int, now: Instant) -> Session:
+    """Start a new generation, whose proof is still missing: the previous one is fenced off, the context stays."""
     return replace(
         session,
         opened_at=now,
         expires_at=now + session.ttl,
         ended_at=None,
         ended_how=None,
-        proof=proof,
+        proof=None,
         token=token,
         generation=session.generation + 1,
     )

@@ -112,11 +112,11 @@ def test_a_failure_is_idempotent_keeps_reason_and_code_and_frees_the_lane(accoun
 
 def test_only_the_session_that_did_not_renew_expires_and_only_its_task_is_pending_again(library):
     for name in ("s1", "s2"):
-        library.call(commands.begin(name))
+        begun = library.call(commands.begin(name))
         library.call(commands.create(f"t-{name}"))
         library.call(commands.take_this(f"t-{name}", session_id=name))
     library.later(50)
-    library.call(commands.heartbeat_session("s2"))
+    library.call(commands.heartbeat_session("s2", lease_id=begun.lease_id))
     library.later(20)
     library.becomes(PENDING, "t-s1")
     assert library.kinds("session:s1") == ["session.opened", "session.expired"]
@@ -228,7 +228,7 @@ def test_creator_reviewer_and_source_are_kept_with_the_task_and_its_first_event(
 
 def test_claim_renew_complete_takeover_and_resume_in_one_scenario(library):
     """A second claim of a lane is busy, a repeated completion logs nothing, and superseded holders are refused."""
-    library.call(commands.begin("s1", lane=True))
+    former = library.call(commands.begin("s1", lane=True))
     for name in ("t1", "t2"):
         library.call(commands.create(name))
     library.call(commands.take("work", session_id="s1"))
@@ -245,7 +245,7 @@ def test_claim_renew_complete_takeover_and_resume_in_one_scenario(library):
     assert library.call(commands.complete("t2", "next")).task.state == COMPLETED
     library.call(commands.begin("s1", seed="life-2"))
     with pytest.raises(LeaseLost):
-        library.call(commands.heartbeat_session("s1"))
+        library.call(commands.heartbeat_session("s1", lease_id=former.lease_id))
 
 
 def run_scenario(account):

@@ -81,10 +81,10 @@ def test_a_holder_whose_lease_expired_is_refused_before_the_next_claim(library, 
 
 
 def test_a_heartbeat_of_an_expired_session_is_refused(library):
-    library.call(commands.begin("s1"))
+    begun = library.call(commands.begin("s1"))
     library.clock.advance(60)
     with pytest.raises(HoldfastError) as refusal:
-        library.call(commands.heartbeat_session("s1"))
+        library.call(commands.heartbeat_session("s1", lease_id=begun.lease_id))
     assert refusal.value.code == "session_expired"
 
 

@@ -8,6 +8,7 @@ from holdfast.core import lease as leases
 from holdfast.core.errors import Conflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken, Trouble
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -27,12 +28,14 @@ def fill_ids(call: Call) -> None:
     """Choose the random values of a call: its lease id, or the seed that its lease ids are made from."""
     args = call.args
     if call.verb == "claim_job":
-        args["lease_id"] = f"lease of {call.id}"
+        args["lease_id"] = args["holder"] = f"lease of {call.id}"
+        if args.get("session") is not None:
+            held = Lease(ACCOUNT, args["job"], holder=args["holder"])
+            args["lease_id"] = held_lease_id(args["session_lease_id"], held)
         args["proof"] = proof_of(args["lease_id"])
     elif call.verb == "claim_task":
         args["seed"] = call.id
     elif call.verb == "open_session":
-        args["seed"] = call.id
         args["new_secret"] = f"secret of {call.id}"
         args["fresh_secret"] = proof_of(args["new_secret"])
 
@@ -45,7 +48,7 @@ def command_of(call: Call) -> Command[Any]:
 
 
 def _claim_job(args: dict[str, Any]) -> dict[str, Any]:
-    named = {"name": args["job"], "lease_id": args["lease_id"], "holder": args["lease_id"], "owner": args["owner"]}
+    named = {"name": args["job"], "lease_id": args["lease_id"], "holder": args["holder"], "owner": args["owner"]}
     return {"by": BY, "ttl": args["ttl"], "again": args["again"], **named, **_for_session(args)}
 
 
@@ -64,7 +67,7 @@ def _create_task(args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _open_session(args: dict[str, Any]) -> dict[str, Any]:
-    secrets = {"secret": args["given"], "fresh_secret": args["new_secret"], "seed": args["seed"].encode()}
+    secrets = {"secret": args["given"], "fresh_secret": args["new_secret"]}
     return {"by": BY, "session_id": args["session"], "name": args["session"], "ttl": args["ttl"], **secrets}
 
 
@@ -151,14 +154,13 @@ def _lease(row: Lease | Task | Session) -> dict[str, Any]:
 
 
 def _begun(outcome: sessions.BegunSession) -> dict[str, Any]:
-    lease_id = claiming.lease_id_from(outcome.seed, outcome.session.id)
     held = {f"job:{job.id}": job for job in outcome.jobs} | {f"task:{task.id}": task for task in outcome.tasks}
-    lease_ids = {place: claiming.lease_id_from(outcome.seed, row.id) for place, row in held.items()}
+    lease_ids = {place: held_lease_id(outcome.lease_id, row) for place, row in held.items()}
     holds = {place: {"proof": proof_of(lease_ids[place]), "token": row.token} for place, row in held.items()}
     more = {"lease_ids": lease_ids, "secret": outcome.secret, "holds": holds}
     return {
         "is": "opened",
-        **_ids(lease_id),
+        **_ids(outcome.lease_id),
         **_lease(outcome.session),
         **more,
         "generation": outcome.session.generation,

@@ -131,7 +131,7 @@ class Worker:
         if self.session is None or draw < 0.15:
             secret = self.names.secret if self.rng.random() < 0.6 else None
             given = None if secret is None else proof_of(secret)
-            fresh = {"fresh_secret": None, "seed": None}
+            fresh = {"fresh_secret": None}
             return "open_session", {"session": session, "ttl": self._ttl(), "secret": given, "given": secret, **fresh}
         asked = {"session": session, "lease_id": self.session, "proof": proof_of(self.session)}
         return ("heartbeat_session" if draw < 0.75 else "end_session"), asked

@@ -129,12 +129,13 @@ def proof_of(lease_id: str) -> str:
     return hashlib.sha256(lease_id.encode()).hexdigest()
 
 
-def derive_lease_id(secret: bytes, account: str, name: str, claimed_at: Instant) -> str:
-    """A lease id derived from the holder's key, so that the same holder gets the same id again.
+def derive_lease_id(secret: bytes, account: str, name: str, *grant: Instant | str | None) -> str:
+    """A lease id derived from a secret of the holder, so that the same holder gets the same id again.
 
-    Rows keep only its hash: without the key the id cannot be found, not even with the whole database.
+    `grant` tells this grant from all others of the name. Rows keep only the hash of the id: without the secret it
+    cannot be found, not even with the whole database.
     """
-    digest = hmac.digest(secret, f"{account}\x1f{name}\x1f{claimed_at}".encode(), "sha256")
+    digest = hmac.digest(secret, "\x1f".join((account, name, *map(str, grant))).encode(), "sha256")
     return str(uuid.UUID(bytes=digest[:16], version=4))
 
 

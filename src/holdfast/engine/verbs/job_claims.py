@@ -9,6 +9,7 @@ from holdfast.core import acl
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core.lease import JOB, UNDELIVERED, Claim, Ended, Lease, proof_of
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
@@ -51,6 +52,7 @@ class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
     by: Principal
     owner: str
     lease_id: str
+    """The lease id of a claim without `session_lease_id`."""
     holder: str
     ttl: Instant
     metadata: str | None = None
@@ -109,8 +111,11 @@ class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
             session=self.session_id,
             ephemeral=self.session_id is not None,
         )
-        granted = view.put(leases.grant(lease, claim, token=view.token(), now=view.now), "claimed")
-        return _claimed(granted, view, self.lease_id)
+        granted, lease_id = leases.grant(lease, claim, token=view.token(), now=view.now), self.lease_id
+        if self.session_id is not None and self.session_lease_id is not None:
+            lease_id = held_lease_id(self.session_lease_id, granted)
+            granted = replace(granted, proof=proof_of(lease_id))
+        return _claimed(view.put(granted, "claimed"), view, lease_id)
 
     def replay(self, view: View, answer: Answer) -> Claimed:
         """The same lease as it is now; a replay never extends it. A name that retention removed is a lost lease."""

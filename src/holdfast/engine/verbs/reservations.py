@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from holdfast.core import session as sessions
 from holdfast.core.errors import LeaseLost, NotHeld, ReservationMissing, WrongToken
 from holdfast.core.lease import FORCED, RELEASED, UNDELIVERED, is_held, proof_of
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.reservation import holding
 from holdfast.core.reservation.holding import Conflict
@@ -165,7 +166,11 @@ class Reserve(Command[Outcome], frozen=True, kw_only=True):
         self._check_room(view, others, patterns, waits=False)
         row = own or Reservation(self.account, self.reservation_id)
         granted = holding.grant(row, self.request, proof=proof_of(self.lease_id), token=view.token(), now=view.now)
-        return Reserved(row=view.effective(view.put(granted, "reserved")), now=view.now, lease_id=self.lease_id)
+        lease_id = self.lease_id
+        if self.request.session is not None and self.session_lease_id is not None:
+            lease_id = held_lease_id(self.session_lease_id, granted)
+            granted = replace(granted, proof=proof_of(lease_id))
+        return Reserved(row=view.effective(view.put(granted, "reserved")), now=view.now, lease_id=lease_id)
 
     def _check_room(self, view: View, others: list[Reservation], patterns: tuple[Pattern, ...], *, waits: bool) -> None:
         holding.check_room(view.space_use(self.account, self.request.space), waits=waits)

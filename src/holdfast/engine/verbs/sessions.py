@@ -11,6 +11,7 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import Forbidden, SessionMissing
 from holdfast.core.lease import Lease, proof_of
+from holdfast.core.lease_ids import held_lease_id, is_secret_of, session_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.reservation import holding
 from holdfast.core.reservation.row import Reservation
@@ -21,7 +22,6 @@ from holdfast.engine.batches.steps import with_token
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import end_session, expire_holdings
 from holdfast.engine.verbs.octostore_sessions import with_holdings
-from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -50,7 +50,8 @@ class BegunSession(SessionState, frozen=True, kw_only=True):
 
     resumed: bool
     secret: str | None
-    seed: bytes
+    lease_id: str
+    """Those of the jobs and tasks are derived from it."""
 
 
 class SessionCommand(Command[SessionState], frozen=True):
@@ -69,9 +70,8 @@ class BeginSession(SessionCommand, frozen=True):
 
     name: str
     ttl: Instant
-    seed: bytes
-    """Random bytes from which lease ids are derived."""
     fresh_secret: str
+    """The secret of a session that has none yet, or whose secret is lost."""
     secret: str | None = None
     lane: bool | None = None
     context: Context = Context()
@@ -89,53 +89,56 @@ class BeginSession(SessionCommand, frozen=True):
         if found is not None and sessions.is_due(found, view.now):
             end_session(view, found, sessions.EXPIRED)
             session = view.find(Session, self.account, self.session_id) or found
-        has_secret = proof is not None and proof == session.secret
+        known = self.secret if self.secret is not None and is_secret_of(session, self.secret) else None
+        secret = self.fresh_secret if known is None else known
         begun = sessions.begin(
             replace(
                 session,
                 principal=self.by.id,
                 name=self.name,
                 ttl=self.ttl,
-                secret=session.secret if has_secret else proof_of(self.fresh_secret),
+                secret=proof_of(secret),
                 lane=session.lane if self.lane is None else self.lane,
             ),
-            proof=proof_of(lease_id_from(self.seed, self.session_id)),
             token=view.token(),
             now=view.now,
         )
+        lease_id = session_lease_id(secret, begun)
+        begun = replace(begun, proof=proof_of(lease_id))
         resumed = session.version > 0
         expire_holdings(view, self.account, self.session_id)
         begun = view.put(sessions.write_context(begun, self.context, None), "resumed" if resumed else "opened")
         return BegunSession(
             session=begun,
             jobs=tuple(
-                view.effective(self._reissue_job(view, lease))
+                view.effective(self._reissue_job(view, lease, lease_id))
                 for lease in view.leases_of(self.account, self.session_id)
             ),
             tasks=tuple(
-                view.effective(self._reissue_task(view, task)) for task in view.tasks_of(self.account, self.session_id)
+                view.effective(self._reissue_task(view, task, lease_id))
+                for task in view.tasks_of(self.account, self.session_id)
             ),
             reservations=tuple(
-                view.effective(self._reissue_reservation(view, row))
+                view.effective(self._reissue_reservation(view, row, lease_id))
                 for row in view.reservations_of(self.account, self.session_id)
             ),
             now=view.now,
             resumed=resumed,
-            secret=None if has_secret else self.fresh_secret,
-            seed=self.seed,
+            secret=self.fresh_secret if known is None else None,
+            lease_id=lease_id,
         )
 
-    def _reissue_job(self, view: View, lease: Lease) -> Lease:
-        proof = proof_of(lease_id_from(self.seed, lease.id))
+    def _reissue_job(self, view: View, lease: Lease, lease_id: str) -> Lease:
+        proof = proof_of(held_lease_id(lease_id, lease))
         reissued = replace(lease, proof=proof, token=view.token())
         return view.put(leases.extend(reissued, ttl=lease.ttl, now=view.now), "reissued")
 
-    def _reissue_reservation(self, view: View, row: Reservation) -> Reservation:
-        reissued = replace(row, proof=proof_of(lease_id_from(self.seed, row.id)), token=view.token())
+    def _reissue_reservation(self, view: View, row: Reservation, lease_id: str) -> Reservation:
+        reissued = replace(row, proof=proof_of(held_lease_id(lease_id, row)), token=view.token())
         return view.put(holding.renew(reissued, ttl=None, now=view.now), "reissued")
 
-    def _reissue_task(self, view: View, task: Task) -> Task:
-        proof = proof_of(lease_id_from(self.seed, task.id))
+    def _reissue_task(self, view: View, task: Task, lease_id: str) -> Task:
+        proof = proof_of(held_lease_id(lease_id, task))
         return view.put(tasks.reissue(task, proof=proof, token=view.token(), now=view.now), "reissued")
 
 

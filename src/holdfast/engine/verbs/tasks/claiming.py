@@ -11,6 +11,7 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import DamagedRow, Refused, SessionBusy
 from holdfast.core.lease import proof_of
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.plan import Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import Key
@@ -65,7 +66,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     by: Principal
     worker: str | None
     seed: bytes
-    """Random bytes from which lease ids are derived."""
+    """Random bytes from which lease ids are derived, without `session_lease_id`."""
     session_id: str | None = None
     session_lease_id: str | None = None
     """The session's lease id: with it, an older generation of the session is refused."""
@@ -117,9 +118,11 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         """Claim one task."""
         lease_id = lease_id_from(self.seed, task.id)
         claim = Claim(worker=self.worker, principal=self.by.id, session=self.session_id)
-        token = view.token()
-        taken = view.put(tasks.claim(task, claim, proof=proof_of(lease_id), token=token, now=view.now), "claimed")
-        return GrantedTask(task=view.effective(taken), now=view.now, lease_id=lease_id)
+        taken = tasks.claim(task, claim, proof=proof_of(lease_id), token=view.token(), now=view.now)
+        if self.session_id is not None and self.session_lease_id is not None:
+            lease_id = held_lease_id(self.session_lease_id, taken)
+            taken = replace(taken, proof=proof_of(lease_id))
+        return GrantedTask(task=view.effective(view.put(taken, "claimed")), now=view.now, lease_id=lease_id)
 
 
 class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):

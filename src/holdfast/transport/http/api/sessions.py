@@ -9,6 +9,7 @@ import msgspec
 
 from holdfast.core import session as sessions
 from holdfast.core.errors import SessionMissing
+from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
@@ -20,7 +21,6 @@ from holdfast.engine.verbs.sessions import (
     SessionState,
     WriteContext,
 )
-from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice
@@ -102,7 +102,6 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
             session_id=session_id_of(account, body.name),
             name=body.name,
             ttl=body.ttl_seconds * SECOND,
-            seed=ids.draw(),
             fresh_secret=(ids.draw() + ids.draw()).hex(),
             secret=body.secret,
             lane=body.lane,
@@ -111,16 +110,19 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
     )
     assert isinstance(begun, BegunSession)
     document = {"status": "resumed" if begun.resumed else "opened", **session_document(request.by, begun)}
-    document["lease_id"] = lease_id_from(begun.seed, begun.session.id)
+    document["lease_id"] = begun.lease_id
     document["token"] = begun.session.token
     if begun.secret is not None:
         document["secret"] = begun.secret
-    for held, row_id in ((held, held["id"]) for held in document["tasks"]):
-        held["leaseId"] = lease_id_from(begun.seed, row_id)
-    for held, row_id in ((held, held["job_id"]) for held in document["jobs"]):
-        held["lease_id"] = lease_id_from(begun.seed, row_id)
-    for held, row_id in ((held, held["reservation_id"]) for held in document["reservations"]):
-        held["lease_id"] = lease_id_from(begun.seed, row_id)
+    tasks = {task.id: held_lease_id(begun.lease_id, task) for task in begun.tasks}
+    jobs = {job.id: held_lease_id(begun.lease_id, job) for job in begun.jobs}
+    reservations = {row.id: held_lease_id(begun.lease_id, row) for row in begun.reservations}
+    for held in document["tasks"]:
+        held["leaseId"] = tasks[held["id"]]
+    for held in document["jobs"]:
+        held["lease_id"] = jobs[held["job_id"]]
+    for held in document["reservations"]:
+        held["lease_id"] = reservations[held["reservation_id"]]
     return _response(200 if begun.resumed else 201, document, warnings)
 
 
