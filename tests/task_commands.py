@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.event import Event
+from holdfast.core.holdings.lease_ids import session_lease_id
 from holdfast.core.lease import proof_of
-from holdfast.core.lease_ids import session_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session

@@ -7,14 +7,14 @@ import uuid
 import pytest
 from msgspec.structs import replace
 
-from holdfast.core.lease import JOB, Lease, proof_of
-from holdfast.core.lease_ids import (
+from holdfast.core.holdings.lease_ids import (
     held_lease_id,
     is_secret_of,
     recover_lease_id,
     recover_session_lease_id,
     session_lease_id,
 )
+from holdfast.core.lease import JOB, Lease, proof_of
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, Task
 from tests.support import ACCOUNT, START

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.core.lease_ids import held_lease_id
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Handover, Task

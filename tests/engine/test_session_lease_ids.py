@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.core.errors import LeaseLost, LeaseSuperseded
 from holdfast.core.event import Event
+from holdfast.core.holdings.lease_ids import recover_lease_id, recover_session_lease_id
 from holdfast.core.lease import Lease
-from holdfast.core.lease_ids import recover_lease_id, recover_session_lease_id
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from tests.support import claim, every, heartbeat, release, run, transact

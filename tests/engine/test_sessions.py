@@ -15,8 +15,8 @@ from holdfast.core.errors import (
     SessionTaken,
 )
 from holdfast.core.event import Event
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import Lease
-from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.row import SECOND
 from holdfast.core.session import Context, Session
 from holdfast.core.task import DEAD, PENDING, Task, last_attempt

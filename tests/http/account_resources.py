@@ -172,6 +172,7 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "force_release_job": lambda it: job(it.job, "/force-release", reason="stuck"),
     "get_job_owner": lambda it: job(it.job),
     "list_claimed_jobs": lambda it: (f"/v1/jobs?prefix={it.job.id}", NOTHING),
+    "list_mine": lambda it: (f"/v1/mine?session_id={it.named_session.id}", NOTHING),
     "create_task": lambda _: ("/v1/tasks", {"type": "work", "payload": {}}),
     "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.named_session.id}", NOTHING),
     "count_tasks": lambda _: ("/v1/tasks/counts", NOTHING),

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core.errors import Refused
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import DONE, FAILED, RELEASED
-from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import SECOND
 from holdfast.core.session import Context

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.core.errors import Refused
-from holdfast.core.lease_ids import held_lease_id
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Handover, Task
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook

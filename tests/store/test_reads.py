@@ -214,7 +214,7 @@ def test_every_list_ends_with_the_record_that_reaches_its_bytes(store):
     put(
         store,
         *(a_lease(f"x{number}", checkpoint=text, session="s1", ephemeral=True) for number, text in enumerate(texts)),
-        *(a_session(f"s{number}", context=text) for number, text in enumerate(texts)),
+        *(a_session(f"s{number}", name="agent", context=text) for number, text in enumerate(texts)),
         *(Task(ACCOUNT, f"t{n}", type="ab"[n % 2], tag="red", unique_key="k", state=CANCELLED, payload=text,
                session="s1") for n, text in enumerate(texts)),
         Webhook(ACCOUNT, "hook", url="https://example.com", family="standard", events="[]", principal="p"),
@@ -231,6 +231,8 @@ def test_every_list_ends_with_the_record_that_reaches_its_bytes(store):
             partial(reader.sessions, ACCOUNT, "", live=True),
             partial(reader.holdings, Lease, (ACCOUNT, "s1"), "x0"),
             partial(reader.holdings, Task, (ACCOUNT, "s1"), "t0"),
+            partial(reader.held_by, Lease, (ACCOUNT, ALICE.id), ""),
+            partial(reader.held_by, Session, (ACCOUNT, ALICE.id), "s0"),
             partial(reader.history, ACCOUNT, "lease:x0", 0),
             partial(reader.events_of_request, ACCOUNT, "", 0),
             *(partial(reader.tasks, ACCOUNT, path, "~") for path in paths),

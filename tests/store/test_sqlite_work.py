@@ -6,6 +6,7 @@ import apsw
 import pytest
 
 from holdfast.core.lease import Lease
+from holdfast.core.session import Session
 from holdfast.core.task import COMPLETED, Task
 from holdfast.store.contract.reads import TaskPath
 from holdfast.store.needs import AllNeeds, Needs
@@ -113,6 +114,9 @@ WORK = {
     "usage": read(lambda reader: reader.usage(ACCOUNT)),
     "leases of a session": read(lambda reader: reader.holdings(Lease, (ACCOUNT, "s4"), "", 10)),
     "tasks of a session": read(lambda reader: reader.holdings(Task, (ACCOUNT, "s4"), "", 10)),
+    "leases of a principal": read(lambda reader: reader.held_by(Lease, (ACCOUNT, "principal3"), "", 10, 50_000)),
+    "tasks of a principal": read(lambda reader: reader.held_by(Task, (ACCOUNT, "principal3"), "", 10, 50_000)),
+    "sessions of a principal": read(lambda reader: reader.held_by(Session, (ACCOUNT, "p"), "", 10, 50_000)),
     "number of leases of a session": read(lambda reader: reader.count_session_leases(ACCOUNT, "s4")),
     "open sessions": read(lambda reader: reader.sessions(ACCOUNT, "", 50, live=True)),
     "sessions": read(lambda reader: reader.sessions(ACCOUNT, "", 10)),

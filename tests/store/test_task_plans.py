@@ -10,6 +10,7 @@ import pytest
 from holdfast.core.task import PENDING, STATES
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres import queries as postgres
+from holdfast.store.sql import holding_queries
 from holdfast.store.sql import queries as shared
 from holdfast.store.sqlite import queries as sqlite
 from tests.store.test_tasks import execute_sql
@@ -133,6 +134,18 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     sorts = [node for node in nodes(plan) if "Sort" in node["Node Type"]]
     sorted_tasks = [node for node in sorts if any(inner in of_tasks for inner in nodes(node))]
     assert not (ordered and sorted_tasks), f"{name} sorts what the index has in order"
+
+
+def test_postgres_finds_the_tasks_of_a_principal_among_those_that_its_account_holds(full_postgres):
+    query, where = holding_queries.HELD_BY["tasks"], (ACCOUNT, "", START, "p1", None, None)
+    with full_postgres.read() as reader:
+        found = reader.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {query.within_bytes}", *where, 5, 10_000)
+        plan = next(iter(found))[0][0]["Plan"]
+    indexes = {node["Index Name"] for node in nodes(plan) if "Index Name" in node}
+    assert indexes == {"task_counts_pkey", "tasks_listed", "tasks_pkey"}
+    of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]
+    touched = [node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) for node in of_tasks]
+    assert max(touched) <= ROWS // 6 // ACCOUNTS
 
 
 # -- SQLite: planned index use -----------------------------------------------------------------------------------

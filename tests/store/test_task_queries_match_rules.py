@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -10,7 +12,9 @@ from msgspec.structs import replace
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
-from holdfast.core.lease import JOB
+from holdfast.core.holdings.held_by import is_held_by
+from holdfast.core.lease import JOB, Lease
+from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING, Task
 from holdfast.store.contract import TaskPath
 from tests.proof_size import FULL
@@ -150,6 +154,27 @@ def test_the_tasks_of_a_session_are_those_it_holds(fresh, rows):
             assert [row.id for row in view.tasks_of(account, session)] == mine
             with store.read() as reader:
                 assert [row.id for row in reader.holdings(Task, (account, session), "", 1_000)] == mine
+
+
+@with_examples
+@given(rows=task_lists, held=lease_lists, opened=named_sessions, after=st.sampled_from(["", "a", "s1", "t01"]))
+def test_what_a_principal_holds_is_what_core_calls_held_by_it(fresh, rows, held, opened, after):
+    labels = [None, "agent", "w1"]
+    rows = [
+        replace(row, principal=f"p{n % 2 + 1}", worker=labels[n % 3]) if row.state == CLAIMED else row
+        for n, row in enumerate(rows)
+    ]
+    held = [replace(row, owner=labels[n % 3]) for n, row in enumerate(held)]
+    opened = [row if row.ended_at is not None else replace(row, ended_how=None) for row in opened]
+    store = fresh(*rows, *held, *opened)
+    for row_type, every_row in ((Task, rows), (Lease, held), (Session, opened)):
+        for account, principal, owner in itertools.product("ab", ("p1", "p2", "p3"), (None, "agent", "w1")):
+            mine = [row for row in every_row if row.account == account and is_held_by(row, principal, START, owner)]
+            wanted = sorted((row.id for row in mine if row.id.encode() > after.encode()), key=str.encode)
+            with store.read() as reader:
+                for limit, max_bytes in ((100, None), (100, 10**9), (2, 10**9)):
+                    found = reader.held_by(row_type, (account, principal), after, limit, max_bytes, owner=owner)
+                    assert [row.id for row in found] == wanted[:limit]
 
 
 paths = st.builds(

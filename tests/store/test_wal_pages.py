@@ -8,7 +8,7 @@ import struct
 import apsw
 import pytest
 
-from holdfast.core.lease_ids import session_lease_id
+from holdfast.core.holdings.lease_ids import session_lease_id
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.engine.verbs.locks import ReleaseLock, RenewLock

@@ -188,6 +188,25 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         """The next task of these types, held inside an `async with` block. Raises NotFound if none is ready in time."""
         return AsyncTaskLease(self, TaskClaim(types, worker, more), wait)
 
+    async def mine(
+        self, *, owner: str | None = None, session_id: str | None = None, session_secret: str | None = None
+    ) -> AsyncIterator[Document]:
+        """Iterate over everything that this key holds: sessions, jobs, locks and tasks, each with its `kind` and `id`.
+
+        `owner` and `session_id` select some of it. With the `session_secret`, what the session holds has its
+        `lease_id`.
+        """
+        cursor = None
+        while True:
+            page = await self.list_mine(
+                owner=owner, session_id=session_id, session_secret=session_secret, cursor=cursor
+            )
+            for held in page["held"]:
+                yield held
+            cursor = page["nextCursor"]
+            if cursor is None:
+                return
+
     async def close(self) -> None:
         """Close all connections. Later calls raise Unreachable with the code `closed`."""
         self._closed.set()

@@ -196,6 +196,22 @@ class Client(Methods[Document]):
         """The next task of these types, held inside a `with` block. Raises NotFound if none is ready within `wait`."""
         return TaskLease(self, TaskClaim(types, worker, more), wait)
 
+    def mine(
+        self, *, owner: str | None = None, session_id: str | None = None, session_secret: str | None = None
+    ) -> Iterator[Document]:
+        """Iterate over everything that this key holds: sessions, jobs, locks and tasks, each with its `kind` and `id`.
+
+        `owner` and `session_id` select some of it. With the `session_secret`, what the session holds has its
+        `lease_id`.
+        """
+        cursor = None
+        while True:
+            page = self.list_mine(owner=owner, session_id=session_id, session_secret=session_secret, cursor=cursor)
+            yield from page["held"]
+            cursor = page["nextCursor"]
+            if cursor is None:
+                return
+
     def separate(self) -> Client:
         """A client of the same server with connections of its own: closing it ends its calls at once, and no others."""
         if not isinstance(self._transport, SeparableTransport):

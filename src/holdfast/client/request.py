@@ -30,6 +30,8 @@ _REPEATABLE = {
     "verify_payment",
 }
 """POSTs without an Idempotency-Key that have no further effect when they are sent twice."""
+_HEADERS = {"list_mine": {"session_secret": "holdfast-session-secret"}}
+"""Arguments that are sent as headers: secrets, which a log of URLs must not have."""
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -84,6 +86,9 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], idempotenc
     fields = {name: value for name, value in arguments.items() if value is not None}
     target = _PARAMETER.sub(lambda match: _path_segment(operation, match[1], fields), operation.path)
     headers = {"accept": "application/json", **trace_headers()}
+    for name, header in _HEADERS.get(operation.name, {}).items():
+        if name in fields:
+            headers[header] = fields.pop(name)
     body = b""
     if operation.method == "GET":
         query = {_query_name(operation, name): _query_value(value) for name, value in fields.items()}

@@ -247,6 +247,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
     "force_release_reservation": {"reason": FORCE_REASON},
     "list_reservations": {"limit": RESERVATION_PAGE, **dict.fromkeys(("space", "path", "owner", "cursor"), QUERY_TEXT)},
     "check_files": {"space": SPACE, "paths": CHECKED_PATHS, "lease_ids": CHECKED_LEASES},
+    "list_mine": {"limit": JOB_PAGE, "owner": QUERY_TEXT, "cursor": QUERY_TEXT},
     "create_task": {
         "payload": TASK_PAYLOAD,
         "priority": TASK_PRIORITY,
@@ -276,12 +277,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
     "check_task_status": {"wait_seconds": WAIT},
     "list_tasks": {"limit": TASK_PAGE, **dict.fromkeys(_TASK_TEXTS, QUERY_TEXT)},
     "task_events": {"after": EVENT_CURSOR, "limit": TASK_EVENT_PAGE},
-    "begin_session": {
-        "name": SESSION_NAME,
-        "secret": SESSION_SECRET,
-        "ttl_seconds": SESSION_TTL,
-        **_CONTEXT,
-    },
+    "begin_session": {"name": SESSION_NAME, "secret": SESSION_SECRET, "ttl_seconds": SESSION_TTL, **_CONTEXT},
     "list_sessions": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},
     "read_session": {"cursor": QUERY_TEXT},
     "heartbeat_session": _CONTEXT,

@@ -19,7 +19,7 @@ _COVERED = """
 """
 _OWN = """
     mcp read_account billing_status link_dashboard rotate_own_key rotate_token
-    begin_session list_sessions read_session heartbeat_session write_context close_session
+    list_mine begin_session list_sessions read_session heartbeat_session write_context close_session
     open_session get_session end_session keepalive_session
     create_lock_webhook list_lock_webhooks delete_lock_webhook
 """

@@ -281,6 +281,7 @@ OPERATIONS = (
     *_under("", HOLDFAST_API, _KEYS),
     *_under("/v1/sessions", HOLDFAST_API, _SESSIONS),
     *_under("/v1/webhooks", HOLDFAST_API, _WEBHOOKS),
+    Operation("list_mine", "GET", "/v1/mine", HOLDFAST_API, "List what this key holds.", "jobs:read tasks:read", READ),
     Operation(
         "list_events",
         "GET",

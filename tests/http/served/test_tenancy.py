@@ -30,9 +30,9 @@ from tests.proof_size import FULL
 SCOPED = {each.name: each for each in OPERATIONS if each.scope is not None and each.name not in OPERATORS}
 OWN_KEY = {"rotate_own_key", "rotate_token", "link_dashboard"}
 """Operations that every key may call for itself, also one with the read scope only."""
-OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "billing_status", "list_sessions", "read_session"}
-OF_ONE_PRINCIPAL = {"get_session"}
-"""Sessions of OctoStore belong to the user who opened them, not to the account."""
+OPEN_TO_EVERY_KEY = {*OWN_KEY, "read_account", "billing_status", "list_sessions", "read_session", "list_mine"}
+OF_ONE_PRINCIPAL = {"get_session", "list_mine"}
+"""Sessions of OctoStore belong to the user who opened them, not to the account, and so does what a key holds."""
 
 ANSWERED_OTHERWISE = {"checkout": 402, "verify_payment": 402, "delete_account": 400}
 """Expected refusals: the server has no merchant, and deleting an account needs its id, which test_export.py tests."""

@@ -7,8 +7,8 @@ from typing import Any
 from holdfast.core import lease as leases
 from holdfast.core.errors import Conflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken, Trouble
 from holdfast.core.event import Cause
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import Lease
-from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from holdfast.core.task import Task

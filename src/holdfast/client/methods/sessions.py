@@ -1,4 +1,4 @@
-"""Sessions that survive a restart, and the event log."""
+"""Sessions that survive a restart, what a key holds, and the event log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.client.methods.base import Caller, R
 
 
 class SessionMethods(Caller[R]):
-    """Sessions that survive a restart, and the event log."""
+    """Sessions that survive a restart, what a key holds, and the event log."""
 
     def begin_session(
         self,
@@ -106,6 +106,24 @@ class SessionMethods(Caller[R]):
     def close_session(self, session_id: str, *, lease_id: str | None = None) -> R:
         """End a session and release all it holds."""
         return self.call("close_session", id=session_id, lease_id=lease_id)
+
+    def list_mine(
+        self,
+        *,
+        owner: str | None = None,
+        session_id: str | None = None,
+        session_secret: str | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> R:
+        """List what this key holds: `held` has sessions, then jobs and locks, then tasks.
+
+        `owner` and `session_id` select some of it. With the `session_secret` of the session, what it holds has its
+        `lease_id`. See `Client.mine` for all pages.
+        """
+        return self.call(
+            "list_mine", owner=owner, session_id=session_id, session_secret=session_secret, limit=limit, cursor=cursor
+        )
 
     def list_events(
         self,

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 from holdfast.core import acl
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import JOB, UNDELIVERED, Claim, Ended, Lease, proof_of
-from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session

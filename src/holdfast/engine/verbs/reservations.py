@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from holdfast.core import session as sessions
 from holdfast.core.errors import LeaseLost, NotHeld, ReservationMissing, WrongToken
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import FORCED, RELEASED, UNDELIVERED, is_held, proof_of
-from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.reservation import holding
 from holdfast.core.reservation.holding import Conflict

@@ -10,8 +10,8 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import Forbidden, SessionMissing
+from holdfast.core.holdings.lease_ids import held_lease_id, is_secret_of, session_lease_id
 from holdfast.core.lease import Lease, proof_of
-from holdfast.core.lease_ids import held_lease_id, is_secret_of, session_lease_id
 from holdfast.core.principal import Principal
 from holdfast.core.reservation import holding
 from holdfast.core.reservation.row import Reservation

@@ -22,6 +22,7 @@ from holdfast.core.task import Task
 
 R = TypeVar("R", bound=Row)
 H = TypeVar("H", Lease, Task, Reservation)
+A = TypeVar("A", bound=Lease | Task | Reservation | Session)
 
 HISTORY_PAGE = 1_000
 
@@ -103,6 +104,22 @@ class RowReads(Protocol):
 
     def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
         """Open reservations of a space with a pattern whose prefix is one of these."""
+
+    def held_by(
+        self,
+        row_type: type[A],
+        principal: tuple[str, str],
+        after: str,
+        limit: int,
+        max_bytes: int | None = None,
+        *,
+        owner: str | None = None,
+    ) -> list[A]:
+        """What a principal (account, id) holds now and sorts after an id, by id (`core.holdings.is_held_by`).
+
+        There is no index by principal, which every claim would have to write: the cost is that of all live rows of the
+        account.
+        """
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""

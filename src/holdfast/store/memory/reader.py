@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import chain, takewhile
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
@@ -23,29 +22,17 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
-
-if TYPE_CHECKING:
-    from holdfast.store.memory.store import MemoryStore
+from holdfast.store.memory.holdings_reader import HoldingsReader
 
 R = TypeVar("R", bound=Row)
-H = TypeVar("H", Lease, Task, Reservation)
 
 
-class MemoryReader:
+class MemoryReader(HoldingsReader):
     """Reads the dictionaries."""
-
-    def __init__(self, store: MemoryStore) -> None:
-        self._store = store
-        self.now = store.now()
-        self.wall = store.wall()
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Nothing is written while anything is read."""
         return nullcontext()
-
-    def _rows(self, row_type: type[R]) -> list[R]:
-        rows = self._store.indexes.tables.get(row_type.table, {}).values()
-        return [row for row in rows if isinstance(row, row_type)]
 
     def _leases(self) -> list[Lease]:
         return self._rows(Lease)
@@ -121,33 +108,6 @@ class MemoryReader:
         found = [row for row in self._rows(Session) if row.account == account and row.id > after]
         found = [row for row in found if sessions.is_live(row, self.now)] if live else found
         return list(take_bytes(sorted(found, key=lambda row: row.id)[:limit], max_bytes))
-
-    def holdings(
-        self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
-    ) -> list[H]:
-        """The ephemeral leases, the tasks or the reservations that a session holds."""
-        rows = map(self._store.rows.__getitem__, self._store.indexes.group("session", *session))
-        held = [row for row in rows if isinstance(row, row_type) and row.id.encode() > after.encode()]
-        return list(take_bytes(sorted(held, key=lambda row: row.id.encode())[:limit], max_bytes))
-
-    def reservations(
-        self, account: str, space: str | None, after: tuple[str, str], limit: int, max_bytes: int | None = None
-    ) -> list[Reservation]:
-        """Open reservations of a space, or of all spaces, in the order of space and id."""
-        group = ("reserved in any space", account) if space is None else ("reserved in", account, space)
-        first = after if space is None else (space, after[1])
-        found = sorted(self._reservations(self._store.indexes.group(*group)), key=_by_space)
-        return list(take_bytes([row for row in found if _by_space(row) > first][:limit], max_bytes))
-
-    def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
-        """Open reservations with a pattern under one of these prefixes."""
-        group = self._store.indexes.group
-        keys = {key for prefix in prefixes for key in group("reserved under", account, space, prefix)}
-        return sorted(self._reservations(keys), key=_by_space)
-
-    def _reservations(self, keys: Iterable[Key]) -> list[Reservation]:
-        rows = map(self._store.rows.__getitem__, keys)
-        return [row for row in rows if isinstance(row, Reservation)]
 
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks older than an id, newest first."""
@@ -289,7 +249,3 @@ class MemoryReader:
         """The subjects that sort after one."""
         found = {event.subject for event in self._store.log.get(account, []) if event.subject > subject}
         return sorted(found)[:limit]
-
-
-def _by_space(row: Reservation) -> tuple[str, str]:
-    return row.space, row.id

@@ -14,7 +14,6 @@ from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
 from holdfast.core.page import counted_columns
 from holdfast.core.principal import Principal
-from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -198,18 +197,6 @@ OLDEST_READY = (
     " AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads WHERE rank IS NOT NULL)"
     " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
     " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
-)
-HOLDINGS = {
-    Lease.table: page_of(Lease, "account = ? AND session = ? AND ephemeral AND id > ?", "id"),
-    Reservation.table: page_of(Reservation, "account = ? AND session = ? AND proof IS NOT NULL AND id > ?", "id"),
-    Task.table: page_of(Task, "account = ? AND session = ? AND id > ?", "id"),
-}
-RESERVATIONS = page_of(Reservation, "account = ? AND ended_at IS NULL AND (space, id) > (?, ?)", "space", "id")
-RESERVATIONS_OF_SPACE = page_of(Reservation, "account = ? AND space = ? AND ended_at IS NULL AND id > ?", "id")
-RESERVATIONS_COVERING = (
-    f"SELECT {columns(Reservation)} FROM reservations WHERE account = ? AND id IN (SELECT paths.id"
-    " FROM json_each(?) AS wanted CROSS JOIN reserved_paths AS paths WHERE paths.account = ? AND paths.space = ?"
-    " AND paths.prefix = wanted.value ->> 0) ORDER BY id"
 )
 LIVE_SESSIONS = page_of(Session, "account = ? AND id > ? AND ended_at IS NULL AND expires_at > ?", "id")
 SESSIONS = page_of(Session, "account = ? AND id > ?", "id")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -16,19 +16,18 @@ from holdfast.core.lease import Lease
 from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, accepts_key
-from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
 from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 from holdfast.store.sql import queries
-from holdfast.store.sql.records import Size, SqlRecords, usable
+from holdfast.store.sql.holdings_reader import HoldingsReader
+from holdfast.store.sql.records import Size, usable
 
 R = TypeVar("R", bound=Row)
-H = TypeVar("H", Lease, Task, Reservation)
 
 
-class SqlReader(SqlRecords):
+class SqlReader(HoldingsReader):
     """Reads the committed state with statements that both dialects share."""
 
     now: Instant
@@ -100,13 +99,6 @@ class SqlReader(SqlRecords):
             return self.page(Session, queries.LIVE_SESSIONS, (limit, max_bytes), *where)
         return self.page(Session, queries.SESSIONS, (limit, max_bytes), account, after)
 
-    def holdings(
-        self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
-    ) -> list[H]:
-        """The ephemeral leases, the tasks or the reservations that a session holds."""
-        query = queries.HOLDINGS[row_type.table]
-        return self.page(row_type, query, (limit, max_bytes), *session, after)
-
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""
         size = (limit, max_bytes)
@@ -135,20 +127,6 @@ class SqlReader(SqlRecords):
             if len(ids) < most or is_full(tasks, limit, PAGE_BYTES if max_bytes is None else max_bytes):
                 return tasks
             most *= 2  # some of the first ones are damaged
-
-    def reservations(
-        self, account: str, space: str | None, after: tuple[str, str], limit: int, max_bytes: int | None = None
-    ) -> list[Reservation]:
-        """Open reservations of a space, or of all spaces."""
-        size = (limit, max_bytes)
-        if space is None:
-            return self.page(Reservation, queries.RESERVATIONS, size, account, *after)
-        return self.page(Reservation, queries.RESERVATIONS_OF_SPACE, size, account, space, after[1])
-
-    def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
-        """Open reservations with a pattern under one of these prefixes."""
-        wanted = msgspec.json.encode([(prefix,) for prefix in prefixes]).decode()
-        return self.rows(Reservation, queries.RESERVATIONS_COVERING, account, wanted, account, space)
 
     def rows_after(
         self, row_type: type[R], account: str, row_id: str, limit: int, max_bytes: int | None = None

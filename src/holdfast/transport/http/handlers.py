@@ -23,6 +23,7 @@ from holdfast.transport.http.api import (
     webhooks,
 )
 from holdfast.transport.http.api import errors as api_errors
+from holdfast.transport.http.api.holdings import mine
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore import admin, elections, lock_list, locks, users, watches
 from holdfast.transport.http.octostore import errors as octostore_errors
@@ -37,21 +38,8 @@ from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(
-        jobs,
-        job_list,
-        reservations,
-        reservation_list,
-        heartbeats,
-        sessions,
-        events,
-        webhooks,
-        deliveries,
-        keys,
-        accounts,
-        billing,
-        export,
-    ),
+    *(jobs, job_list, reservations, reservation_list, heartbeats, sessions, mine),
+    *(events, webhooks, deliveries, keys, accounts, billing, export),
     *(tasks, lists, task_verbs, batch),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
     *(health, metrics, discovery, docs),
@@ -71,6 +59,7 @@ _HOLDFAST_PATHS = (
     "/v1/reservations",
     "/v1/heartbeats",
     "/v1/sessions",
+    "/v1/mine",
     "/v1/webhooks",
     "/v1/events",
     "/v1/account",

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import DamagedRow, Refused, SessionBusy
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import proof_of
-from holdfast.core.lease_ids import held_lease_id
 from holdfast.core.plan import Allowance
 from holdfast.core.principal import Principal
 from holdfast.core.row import Key

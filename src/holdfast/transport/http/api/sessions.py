@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core import session as sessions
 from holdfast.core.errors import SessionMissing
-from holdfast.core.lease_ids import held_lease_id
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.page import PAGE_BYTES, cut
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
@@ -25,8 +25,8 @@ from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.http.api.cursors import check_known
+from holdfast.transport.http.api.holdings.of_session import read_holdings
 from holdfast.transport.http.api.session_documents import session_document, session_fields, session_status
-from holdfast.transport.http.api.session_holdings import read_holdings
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query

@@ -35,6 +35,7 @@ class OperationSchema(msgspec.Struct, frozen=True):
     refusals: tuple[type[HoldfastError], ...] = ()
     """Errors of its own, beyond the common ones in `refusals.py`."""
     takes_idempotency_key: bool = False
+    takes_session_secret: bool = False
     uses_store: bool = True
     """False if it can be answered without the store."""
     media: str = JSON

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.operations.bounds import IDEMPOTENCY_KEY, JOB_ID
+from holdfast.operations.bounds import IDEMPOTENCY_KEY, JOB_ID, SESSION_SECRET
 from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, schema_of
 
@@ -43,6 +43,12 @@ _REQUEST_ID = {
     "in": "header",
     "description": "Your id for this request, used in the response and in the log; an invalid one is replaced.",
     "schema": {"type": "string"},
+}
+_SESSION_SECRET = {
+    "name": "Holdfast-Session-Secret",
+    "in": "header",
+    "description": "The `secret` of the session in `session_id`, which opening it returned.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": SESSION_SECRET.most, "pattern": "^[!-~]+$"},
 }
 _IF_NONE_MATCH = {
     "name": "If-None-Match",
@@ -80,6 +86,8 @@ def request_parameters(operation: Operation, schema: OperationSchema) -> list[No
         found.append(_REQUEST_ID)
     if schema.takes_idempotency_key:
         found.append(_idempotency_key(operation))
+    if schema.takes_session_secret:
+        found.append(_SESSION_SECRET)
     if 304 in schema.answers:
         found.append(_IF_NONE_MATCH)
     return found

@@ -1,4 +1,4 @@
-"""Schemas of `/v1/sessions`."""
+"""Schemas of `/v1/sessions` and `/v1/mine`."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ from holdfast.transport.http.schemas.operation_schema import (
 )
 
 CAMEL = {"next_cursor": "nextCursor", "has_more": "hasMore"}
+_OWNER = "Only what was claimed under this label: `owner` of a job or reservation, worker of a task, name of a session."
+_SESSION = "Only this session and what it holds. With the header Holdfast-Session-Secret also the lease ids."
 
 
 class SessionJob(Struct, kw_only=True):
@@ -132,6 +134,50 @@ class SessionFilter(Struct):
     cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
 
+class Held(Struct, kw_only=True):
+    """A job, lock, reservation, task or session that the key holds."""
+
+    kind: Literal["job", "lock", "reservation", "task", "session"]
+    id: Annotated[str, Meta(description="Name of the job or lock; id of the reservation, task or session.")]
+    owner: Annotated[str | None, Meta(description="The label that its holder chose; of a session its name.")]
+    token: Token
+    claimed_at: Time | None
+    expires_at: Annotated[Time, Meta(description="When it ends unless it is renewed, or its session ends before.")]
+    expires_in_seconds: Seconds
+    heartbeat_every_seconds: Seconds
+    session_id: Annotated[str | None, Meta(description="The session whose end frees it.")]
+    note: str | None
+    checkpoint: Any
+    progress: Any
+    type: Annotated[str, Meta(description="Of a task.")] | UnsetType = UNSET
+    space: Annotated[str, Meta(description="Of a reservation.")] | UnsetType = UNSET
+    paths: Annotated[list[str], Meta(description="Of a reservation.")] | UnsetType = UNSET
+    mode: Annotated[Literal["exclusive", "shared"], Meta(description="Of a reservation.")] | UnsetType = UNSET
+    generation: Annotated[int, Meta(description="Of a session: how often it was begun.")] | UnsetType = UNSET
+    lease_id: Annotated[str | None, Meta(description="Only with the session's secret.")] | UnsetType = UNSET
+    lease_id_missing: Annotated[str, Meta(description="Why there is no lease id, and how to get one.")] | UnsetType = (
+        UNSET
+    )
+
+
+class HeldPage(Struct, rename=CAMEL):
+    """What the key holds: sessions, then jobs and locks, then reservations, then tasks, each by id."""
+
+    held: list[Held]
+    next_cursor: str | None
+    has_more: bool
+    agent_contract: AgentContract
+
+
+class HeldFilter(Struct):
+    """Filter and page."""
+
+    owner: Annotated[QueryText, Meta(description=_OWNER)] | UnsetType = UNSET
+    session_id: Annotated[UUID, Meta(description=_SESSION)] | UnsetType = UNSET
+    limit: Annotated[int, within(bounds.JOB_PAGE)] = bounds.JOB_PAGE.default
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
+
+
 _LOST = (errors.SessionMissing, errors.SessionExpired, errors.LeaseLost)
 
 OPERATION_SCHEMAS = {
@@ -159,5 +205,8 @@ OPERATION_SCHEMAS = {
     ),
     "close_session": OperationSchema(
         {200: NamedSession}, body=request_body("CloseSessionBody", sessions.CloseBody, {}), refusals=_LOST
+    ),
+    "list_mine": OperationSchema(
+        {200: HeldPage}, query=HeldFilter, refusals=(errors.SessionMissing,), takes_session_secret=True
     ),
 }

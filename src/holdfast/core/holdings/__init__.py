@@ -1,0 +1,1 @@
+"""Rules over everything that can be held: jobs, locks, tasks and sessions."""

@@ -1,0 +1,61 @@
+"""The reads of SQLite and PostgreSQL about what sessions and principals hold, and about reservations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from holdfast.core.lease import Lease
+from holdfast.core.reservation.row import Reservation
+from holdfast.core.row import Instant
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.store.sql import holding_queries
+from holdfast.store.sql.records import SqlRecords
+
+H = TypeVar("H", Lease, Task, Reservation)
+A = TypeVar("A", bound=Lease | Task | Reservation | Session)
+
+
+class HoldingsReader(SqlRecords):
+    """Reads what is held."""
+
+    now: Instant
+
+    def holdings(
+        self, row_type: type[H], session: tuple[str, str], after: str, limit: int, max_bytes: int | None = None
+    ) -> list[H]:
+        """The ephemeral leases, the tasks or the reservations that a session holds."""
+        query = holding_queries.HOLDINGS[row_type.table]
+        return self.page(row_type, query, (limit, max_bytes), *session, after)
+
+    def reservations(
+        self, account: str, space: str | None, after: tuple[str, str], limit: int, max_bytes: int | None = None
+    ) -> list[Reservation]:
+        """Open reservations of a space, or of all spaces."""
+        size = (limit, max_bytes)
+        if space is None:
+            return self.page(Reservation, holding_queries.RESERVATIONS, size, account, *after)
+        return self.page(Reservation, holding_queries.RESERVATIONS_OF_SPACE, size, account, space, after[1])
+
+    def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
+        """Open reservations with a pattern under one of these prefixes."""
+        wanted = msgspec.json.encode([(prefix,) for prefix in prefixes]).decode()
+        return self.rows(Reservation, holding_queries.RESERVATIONS_COVERING, account, wanted, account, space)
+
+    def held_by(
+        self,
+        row_type: type[A],
+        principal: tuple[str, str],
+        after: str,
+        limit: int,
+        max_bytes: int | None = None,
+        *,
+        owner: str | None = None,
+    ) -> list[A]:
+        """What a principal holds now, by id."""
+        account, principal_id = principal
+        where = (account, after, self.now, principal_id, owner, owner)
+        return self.page(row_type, holding_queries.HELD_BY[row_type.table], (limit, max_bytes), *where)

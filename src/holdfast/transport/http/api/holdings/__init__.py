@@ -1,0 +1,1 @@
+"""Lists of what a session or a key holds."""
