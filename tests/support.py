@@ -32,6 +32,7 @@ from holdfast.engine.lane import Lane
 from holdfast.engine.outages import Outages
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.job_claims import ClaimAnyJob, Claimed, ClaimJob
+from holdfast.engine.verbs.job_offers import OfferJob, WithdrawJobOffer
 from holdfast.engine.verbs.jobs import HeartbeatJob, ReleaseJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import OpenSession
@@ -314,6 +315,16 @@ def heartbeat(name: str = "job", lease_id: str = "l1", **more: Any) -> Heartbeat
 
 def release(name: str = "job", lease_id: str = "l1", **more: Any) -> ReleaseJob:
     return ReleaseJob(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | more))
+
+
+def offer(name: str = "job", lease_id: str = "l1", code: str = "code-1", **more: Any) -> OfferJob:
+    """Offer a job for ten minutes."""
+    given: dict[str, Any] = {"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id, "code": code}
+    return OfferJob(**(given | {"lasts": 600 * SECOND} | more))
+
+
+def withdraw(name: str = "job", lease_id: str = "l1", **more: Any) -> WithdrawJobOffer:
+    return WithdrawJobOffer(**({"account": ACCOUNT, "cause": CAUSE, "name": name, "lease_id": lease_id} | more))
 
 
 def acquire(name: str = "lock", by: Principal = ALICE, **more: Any) -> AcquireLock:

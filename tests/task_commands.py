@@ -17,6 +17,7 @@ from holdfast.engine.verbs.tasks.claiming import ClaimTask, ClaimTasks, lease_id
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask, UndeliverTask
+from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
 from tests.support import ACCOUNT, ALICE, CAUSE, START, every, transact
 
 LEASE = 300 * SECOND
@@ -100,6 +101,15 @@ def hand_back(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> Hand
 
 def undeliver(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> UndeliverTask:
     return _held(UndeliverTask, task_id, seed, more)
+
+
+def offer_task(task_id: str = "t1", seed: str | None = "s1", code: str = "code-1", **more: Any) -> OfferTask:
+    """Offer a task for ten minutes."""
+    return _held(OfferTask, task_id, seed, {"code": code, "lasts": 600 * SECOND} | more)
+
+
+def withdraw_task(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> WithdrawTaskOffer:
+    return _held(WithdrawTaskOffer, task_id, seed, more)
 
 
 def cancel(task_id: str = "t1", mode: str = "pending", **more: Any) -> CancelTask:

@@ -17,7 +17,7 @@ from holdfast.client.leases import clock as lease_clock
 from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.client.retry import NotSent
 from holdfast.client.worker_errors import Permanent, Retry
-from holdfast.operations.bounds import Range
+from holdfast.operations.bound_kinds import Range
 from tests.support import in_background, wait_until
 
 pytestmark = pytest.mark.waits(14)
@@ -53,6 +53,53 @@ def test_a_done_job_is_not_claimed_again_unless_one_asks_for_it(client, name):
         assert job.previous["outcome"] == "done"
         job.failed({"error": "conflict"})
     assert client.get_job_owner(name)["previous"]["outcome"] == "failed"
+
+
+def test_an_offered_job_outlives_its_block_and_is_taken_over_with_the_code(client, name):
+    with client.job(name, "giver", ttl=1) as job:
+        first = job.token
+        code = job.offer(note="half way", checkpoint={"step": 2}, expires_in_seconds=60)
+        with pytest.raises(LeaseLost, match="offered"):
+            job.check()
+    assert client.get_job_owner(name)["owner"] == "giver"
+    with client.job(name, "taker", offer=code) as job:
+        assert job.token > first
+        assert (job.previous["outcome"], job.previous["checkpoint"]) == ("handed_over", {"step": 2})
+        job.check()
+    with pytest.raises(Conflict) as caught, client.job(name, "third", offer=code):
+        pytest.fail("a code works once")
+    assert caught.value.code == "offer_refused"
+
+
+def test_a_withdrawn_offer_is_held_and_released_as_before(client, name):
+    with client.job(name, "giver", ttl=30) as job:
+        code = job.offer()
+        job.withdraw()
+        job.check()
+        assert 20 < job.remaining <= 30
+        with pytest.raises(Conflict), client.job(name, "taker", offer=code):
+            pytest.fail("it was withdrawn")
+    assert client.get_job_owner(name)["status"] == "free"
+
+
+def test_a_giver_that_withdraws_too_late_learns_who_has_it(client, name):
+    with client.job(name, "giver") as job:
+        code = job.offer()
+        client.claim_job(name, "taker", offer=code)
+        with pytest.raises(LeaseLost, match="taker accepted your offer"):
+            job.withdraw()
+    assert client.get_job_owner(name)["owner"] == "taker"
+
+
+def test_an_offered_task_is_neither_completed_nor_failed_at_the_end_of_its_block(client, name):
+    created = client.create_task(name, {"n": 1})
+    with client.task(name, worker="giver") as task:
+        code = task.offer(checkpoint={"page": 7})
+    with client.task_by_id(created["id"], worker="taker", offer=code) as task:
+        assert (task.previous["outcome"], task.previous["checkpoint"]) == ("handed_over", {"page": 7})
+        assert task.document["attemptCount"] == 1
+        task.result = {"done": True}
+    assert client.check_task_status(created["id"])["status"] == "completed"
 
 
 def test_the_first_of_several_jobs_that_is_free_is_held(client, name):

@@ -34,6 +34,12 @@ class Agent(Caller):
     def release_job(self, job: str, lease_id: str, **fields: object) -> Answer:
         return self.post(job_path(job, "/release"), {"lease_id": lease_id, **fields})
 
+    def offer(self, job: str, lease_id: str, **fields: object) -> Answer:
+        return self.post(job_path(job, "/offer"), {"lease_id": lease_id, **fields})
+
+    def withdraw_offer(self, job: str, lease_id: str) -> Answer:
+        return self.post(job_path(job, "/withdraw-offer"), {"lease_id": lease_id})
+
     def force_release(self, job: str, reason: str = "stuck", **fields: object) -> Answer:
         return self.post(job_path(job, "/force-release"), {"reason": reason, **fields})
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.operations import bounds
-from holdfast.operations.bounds import Count, Length, Range
+from holdfast.operations.bound_kinds import Count, Length, Range
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas.operation_schema import schema_of
 from holdfast.transport.http.system.openapi import openapi

@@ -22,7 +22,7 @@ from holdfast.client.event_stream import (
 from holdfast.client.forks import call_after_fork, copy_event
 from holdfast.client.leases.async_renewals import AsyncRenewals
 from holdfast.client.leases.async_types import AsyncJob, AsyncLeader, AsyncTaskLease
-from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
+from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskByIdClaim, TaskClaim
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, Call, NotSent
@@ -161,7 +161,8 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
         """A job that is held inside an `async with` block: renewed in the background, released at its end.
 
         `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`;
-        if it is done, Done, with its `result`, unless you claim it with `again=True`.
+        if it is done, Done, with its `result`, unless you claim it with `again=True`. With the code of an `offer` it is
+        taken over from its holder.
         """
         return AsyncJob(self, JobClaim({"job_id": job_id}, owner, metadata, ttl, more), wait)
 
@@ -206,6 +207,13 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             cursor = page["nextCursor"]
             if cursor is None:
                 return
+
+    def task_by_id(self, task_id: str, *, worker: str | None = None, **more: Any) -> AsyncTaskLease:
+        """A task by its id, held inside an `async with` block.
+
+        With the code of an `offer` it is taken over from its holder.
+        """
+        return AsyncTaskLease(self, TaskByIdClaim((), worker, more, task_id=task_id))
 
     async def close(self) -> None:
         """Close all connections. Later calls raise Unreachable with the code `closed`."""

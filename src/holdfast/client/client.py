@@ -18,7 +18,7 @@ from holdfast.client.event_stream import (
     parse_event,
 )
 from holdfast.client.forks import call_after_fork, copy_event
-from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskClaim
+from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskByIdClaim, TaskClaim
 from holdfast.client.leases.renewals import Renewals
 from holdfast.client.leases.types import Job, Leader, TaskLease
 from holdfast.client.methods.all import Methods
@@ -169,7 +169,8 @@ class Client(Methods[Document]):
         """A job that is held inside a `with` block: renewed in the background, released at its end.
 
         `ttl` and `wait` are in seconds. If the job is held for longer than `wait`, Held is raised, with its `owner`;
-        if it is done, Done, with its `result`, unless you claim it with `again=True`.
+        if it is done, Done, with its `result`, unless you claim it with `again=True`. With the code of an `offer` it is
+        taken over from its holder.
         """
         return Job(self, JobClaim({"job_id": job_id}, owner, metadata, ttl, more), wait)
 
@@ -211,6 +212,13 @@ class Client(Methods[Document]):
             cursor = page["nextCursor"]
             if cursor is None:
                 return
+
+    def task_by_id(self, task_id: str, *, worker: str | None = None, **more: Any) -> TaskLease:
+        """A task by its id, held inside a `with` block.
+
+        With the code of an `offer` it is taken over from its holder.
+        """
+        return TaskLease(self, TaskByIdClaim((), worker, more, task_id=task_id))
 
     def separate(self) -> Client:
         """A client of the same server with connections of its own: closing it ends its calls at once, and no others."""

@@ -54,6 +54,10 @@ class AsyncContext:
         """Save data for the next attempt. It is stored when this returns."""
         await asyncio.to_thread(self._lease.checkpoint, data)
 
+    async def offer(self, **fields: Any) -> str:
+        """Offer the task to another worker; returns the code. What the handler returns after that is not recorded."""
+        return await asyncio.to_thread(self._lease.offer, **fields)
+
     @property
     def id(self) -> str:
         """The task's id."""

@@ -6,7 +6,8 @@ Refused                       an ordinary answer: nothing was changed
 ├── Unauthenticated           no usable credential
 │   └── UnknownKey            a credential that this server did not issue
 ├── Forbidden                 known, but not allowed
-│   └── InsecureTransport     a key came over plain HTTP
+│   ├── InsecureTransport     a key came over plain HTTP
+│   └── OfferRestricted       the offer is for another session
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         this month's tasks are used
 │   ├── PlanExpired           the plan that would have allowed it has lapsed
@@ -32,6 +33,7 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── LeaseSuperseded       another worker holds the task now, or it is finished
 │   ├── TaskClaimed           another worker holds the task
 │   ├── NotYetClaimable       the task is scheduled for later
+│   ├── OfferRefused          the code accepts no open offer
 │   ├── AclConflict
 │   ├── NameTaken             another user has this name
 │   ├── ConfiguredKey         the key is part of the server's settings
@@ -149,6 +151,13 @@ class InsecureTransport(Forbidden):
 
     code = "insecure_transport"
     hint = "Use the server's https address, and replace this key."
+
+
+class OfferRestricted(Forbidden):
+    """The offer names the session that may accept it, and the claim is not for that session."""
+
+    code = "offer_restricted"
+    hint = "Claim with `session_id` (and `session_lease_id`) of the live session that the offer names."
 
 
 class PaymentFailed(PaymentRequired):
@@ -307,6 +316,13 @@ class NotYetClaimable(Conflict):
     def __init__(self, message: str, retry_after: int, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.retry_after = retry_after
+
+
+class OfferRefused(Conflict):
+    """The code accepts no open offer: wrong, replaced, withdrawn, accepted already, or expired."""
+
+    code = "offer_refused"
+    hint = "Ask the holder for a new offer, or claim without `offer`."
 
 
 class CursorTooOld(Conflict):

@@ -107,12 +107,12 @@ def difference(before: Row, after: Row) -> dict[str, Any]:
 
 
 def is_takeover(expired: Event, following: Event) -> bool:
-    """Whether a lease expired and was claimed in the same request: `following` is the subject's next event.
+    """Whether a lease expired, or was handed over, and was claimed in the same request: `following` is the next event.
 
     Watchers and OctoStore's webhooks then report the claim alone.
     """
     return (
-        expired.kind.endswith(".expired")
+        expired.kind.endswith((".expired", ".handed_over"))
         and following.kind.endswith(".claimed")
         and following.version == expired.version + 1
         and (following.request_id, following.at) == (expired.request_id, expired.at)

@@ -14,6 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core.deadlines import after_clock_step
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
@@ -86,6 +87,8 @@ def move_back(row: Row, ahead: Instant, wall: Instant) -> Row:
     def moved(at: Instant | None) -> Instant | None:
         return at - ahead if at is not None and at > wall else at
 
+    if isinstance(row, Lease | Task | Reservation):
+        row = offers.with_end(row, lambda offer: moved(offer.until) or 0)
     if isinstance(row, Lease):
         return replace(row, expires_at=moved(row.expires_at), available_at=moved(row.available_at))
     if isinstance(row, Reservation):
@@ -122,12 +125,19 @@ class MoveDeadline(Command[bool], frozen=True):
         if not isinstance(row, Lease | Task | Session | Reservation) or not was_live(row, view.now - max(self.step, 0)):
             return False
         assert row.expires_at is not None
-        ttl = row.lease_duration if isinstance(row, Task) else row.ttl
-        expires_at = after_clock_step(row.expires_at, ttl, self.step, view.now)
-        if expires_at == row.expires_at:
+        after = self._moved(row, row.expires_at, view.now)
+        if after == row:
             return False
-        view.put(replace(row, expires_at=expires_at), "extended")
+        view.put(after, "extended")
         return True
+
+    def _moved(self, row: Lease | Task | Session | Reservation, expires_at: Instant, now: Instant) -> Row:
+        """The row with its deadline moved, and the end of its offer."""
+        if isinstance(row, Session):
+            return replace(row, expires_at=after_clock_step(expires_at, row.ttl, self.step, now))
+        ttl = offers.longest(row, row.lease_duration if isinstance(row, Task) else row.ttl)
+        moved = replace(row, expires_at=after_clock_step(expires_at, ttl, self.step, now))
+        return offers.with_end(moved, lambda offer: after_clock_step(offer.until, offer.lasts, self.step, now))
 
 
 def step_commands(store: Store, step: Instant) -> list[Command[Any]]:

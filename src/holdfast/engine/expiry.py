@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import EXPIRED, JOB, SESSION_ENDED, Lease
@@ -193,8 +194,16 @@ class GiveGrace(Command[bool], frozen=True):
         until = view.now + grace(view.now - self.last_beat, row.lease_duration if isinstance(row, Task) else row.ttl)
         if (row.expires_at or 0) >= until:
             return False
-        view.put(replace(row, expires_at=until), "extended")
+        view.put(_with_grace(row, until, self.last_beat), "extended")
         return True
+
+
+def _with_grace(row: Lease | Task | Session | Reservation, until: Instant, last_beat: Instant) -> Row:
+    """The row with a later deadline; an offer that could not be accepted during the outage stays open as long."""
+    extended = replace(row, expires_at=until)
+    if isinstance(extended, Session):
+        return extended
+    return offers.with_end(extended, lambda offer: max(offer.until, until) if offer.until > last_beat else offer.until)
 
 
 def was_live(row: Lease | Task | Session | Reservation, last_beat: Instant) -> bool:

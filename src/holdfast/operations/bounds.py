@@ -6,8 +6,6 @@ defined in `core/limits.py` and used here. This module imports next to nothing b
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from holdfast.core.limits import (
     DEFAULT_SESSION_TTL,
     MAX_ACL_ENTRIES,
@@ -17,77 +15,11 @@ from holdfast.core.limits import (
     MIN_SESSION_TTL,
     NAME_LIMIT,
 )
+from holdfast.operations.bound_kinds import KB, Bound, Count, JsonSize, Length, Range, Rate
 
-KB = 1024
 HOUR, DAY = 3600, 24 * 3600
 MAX_SAFE_INTEGER = 2**53 - 1
 """The largest integer that every JSON parser reads exactly."""
-
-
-class Range(NamedTuple):
-    """A number from `least` to `most`; `if_omitted` if the field is left out."""
-
-    least: int
-    most: int
-    if_omitted: int | None = None
-
-    @property
-    def default(self) -> int:
-        """The value of an omitted field; an error for a bound without one."""
-        assert self.if_omitted is not None
-        return self.if_omitted
-
-    def allows(self, value: float | None) -> bool:
-        """Whether a value is within the range; None is."""
-        return value is None or self.least <= value <= self.most
-
-    def __str__(self) -> str:
-        return f"{self.least} to {self.most}"
-
-    def with_default(self) -> str:
-        """For help texts: `1 to 3600 (120)`."""
-        return f"{self} ({self.default})"
-
-
-class Length(NamedTuple):
-    """A string of at most `most` characters."""
-
-    most: int
-    least: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.least} to {self.most} characters" if self.least else f"at most {self.most} characters"
-
-
-class JsonSize(NamedTuple):
-    """A JSON value of at most `size` bytes when written compactly, nested at most `depth` levels."""
-
-    size: int
-    depth: int = 32
-
-    def __str__(self) -> str:
-        return f"at most {self.size // KB} KB of JSON, {self.depth} levels"
-
-
-class Count(NamedTuple):
-    """A list of at most `most` entries."""
-
-    most: int
-    least: int = 0
-
-    def __str__(self) -> str:
-        return f"{self.least} to {self.most} entries" if self.least else f"at most {self.most} entries"
-
-
-Bound = Range | Length | JsonSize | Count
-
-
-class Rate(NamedTuple):
-    """At most `requests` in `seconds`."""
-
-    requests: int
-    seconds: int
-
 
 # -- requests ----------------------------------------------------------------------------------------------------
 
@@ -116,6 +48,8 @@ DONE_FOR = Range(1, 3650 * DAY, if_omitted=7 * DAY)
 JOB_PAGE = Range(1, 1000, if_omitted=100)
 SESSION_LEASE_ID = Length(256)
 WAITING_ID = Length(64)
+OFFER_CODE = Length(64)
+OFFER_LIFETIME = Range(1, DAY, if_omitted=HOUR)
 NOTE = Length(4096)
 CHECKPOINT = JsonSize(64 * KB)
 PROGRESS = JsonSize(1 * KB)
@@ -211,6 +145,7 @@ _CLAIM_JOB: dict[str, Bound] = {
     "wait_seconds": WAIT,
     "waiting_id": WAITING_ID,
 }
+_OFFER: dict[str, Bound] = {**_HANDOVER, "expires_in_seconds": OFFER_LIFETIME, "to": SESSION_NAME}
 _CONTEXT: dict[str, Bound] = {
     "turn": SESSION_TURN,
     "last_action": SESSION_TEXT,
@@ -223,10 +158,11 @@ _WEBHOOK: dict[str, Bound] = {"url": WEBHOOK_URL, "events": WEBHOOK_EVENTS, "sub
 _TASK_TEXTS = ("cursor", "type", "tag", "key", "uniqueKey", "worker", "sessionId")
 
 FIELDS: dict[str, dict[str, Bound]] = {
-    "claim_job": _CLAIM_JOB,
+    "claim_job": {**_CLAIM_JOB, "offer": OFFER_CODE},
     "claim_any_job": {"any_of": ANY_OF, **_CLAIM_JOB},
     "heartbeat_job": {"ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most), **_HANDOVER, "progress": PROGRESS},
     "release_job": {**_HANDOVER, "result": JOB_RESULT, "done_for_seconds": DONE_FOR},
+    "offer_job": _OFFER,
     "heartbeat_leases": {"leases": HEARTBEAT_LEASES},
     "force_release_job": {"reason": FORCE_REASON},
     "list_claimed_jobs": {"limit": JOB_PAGE},
@@ -261,7 +197,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "source": TASK_LABEL,
     },
     "claim_task": {"types": MORE_TYPES, "limit": TASK_CLAIM_LIMIT, "wait_seconds": WAIT, **_CLAIMER},
-    "claim_task_by_id": _CLAIMER,
+    "claim_task_by_id": {**_CLAIMER, "offer": OFFER_CODE},
     "heartbeat": _PROOF,
     "complete_task": {**_PROOF, "result": TASK_PAYLOAD, "output_id": TASK_LABEL},
     "fail_task": {
@@ -272,6 +208,8 @@ FIELDS: dict[str, dict[str, Bound]] = {
     },
     "release_task": {**_PROOF, "delay_seconds": TASK_DELAY},
     "snooze_task": {**_PROOF, "seconds": TASK_DELAY},
+    "offer_task": {"lease_id": TASK_LABEL, **_OFFER},
+    "withdraw_task_offer": {"lease_id": TASK_LABEL},
     "cancel_task": {"reason": REASON},
     "batch_tasks": {"items": BATCH_ITEMS},
     "check_task_status": {"wait_seconds": WAIT},

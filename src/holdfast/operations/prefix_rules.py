@@ -8,7 +8,7 @@ from __future__ import annotations
 from holdfast.core.prefix_rule import COVERED, NAMED, OWN, PUBLIC, WHOLE
 
 _NAMED = """
-    claim_job heartbeat_job release_job force_release_job get_job_owner
+    claim_job heartbeat_job release_job offer_job withdraw_job_offer force_release_job get_job_owner
     get_lock_status acquire_lock renew_lock release_lock set_lock_acl watch_lock
 """
 _COVERED = """
@@ -25,7 +25,8 @@ _OWN = """
 """
 _WHOLE = """
     create_task list_tasks count_tasks batch_tasks claim_task check_task_status claim_task_by_id heartbeat
-    complete_task fail_task release_task snooze_task cancel_task requeue_task resolve_task task_events task_attempts
+    complete_task fail_task release_task snooze_task offer_task withdraw_task_offer cancel_task requeue_task
+    resolve_task task_events task_attempts
     checkout verify_payment export_account delete_account settle_account recover
     create_webhook list_webhooks read_webhook update_webhook delete_webhook rotate_webhook_secret test_webhook
     list_deliveries replay_deliveries

@@ -51,15 +51,10 @@ _WORKERS = "jobs tasks:work"
 _JOBS = (
     ("claim_job", "POST", "/{job_id...}/claim", "Claim a job, or read its owner if it is held.", "jobs", CLAIM),
     ("claim_any_job", "POST", "/claim", "Claim the first of several jobs that is free.", "jobs", CLAIM),
-    (
-        "heartbeat_job",
-        "POST",
-        "/{job_id...}/heartbeat",
-        "Renew a job's lease.",
-        "jobs",
-        HEARTBEAT,
-    ),
+    ("heartbeat_job", "POST", "/{job_id...}/heartbeat", "Renew a job's lease.", "jobs", HEARTBEAT),
     ("release_job", "POST", "/{job_id...}/release", "Release a job.", "jobs", MUTATION),
+    ("offer_job", "POST", "/{job_id...}/offer", "Offer a job to a worker that gets its code.", "jobs", MUTATION),
+    ("withdraw_job_offer", "POST", "/{job_id...}/withdraw-offer", "Withdraw the offer of a job.", "jobs", MUTATION),
     (
         "force_release_job",
         "POST",
@@ -115,6 +110,15 @@ _TASKS = (
     ("fail_task", "POST", "/{id}/fail", "Fail the current attempt at a task.", "tasks:work", MUTATION),
     ("release_task", "POST", "/{id}/release", "Return a task to its queue.", "tasks:work", MUTATION),
     ("snooze_task", "POST", "/{id}/snooze", "Return a task to its queue until later.", "tasks:work", MUTATION),
+    ("offer_task", "POST", "/{id}/offer", "Offer a task to a worker that gets its code.", "tasks:work", MUTATION),
+    (
+        "withdraw_task_offer",
+        "POST",
+        "/{id}/withdraw-offer",
+        "Withdraw the offer of a task.",
+        "tasks:work",
+        MUTATION,
+    ),
     ("cancel_task", "POST", "/{id}/cancel", "Cancel a task.", "tasks:produce", MUTATION),
     ("requeue_task", "POST", "/{id}/requeue", "Put a dead letter back into its queue.", "tasks:produce", MUTATION),
     ("resolve_task", "POST", "/{id}/resolve", "Mark a dead letter as resolved.", "tasks:produce", MUTATION),
@@ -304,6 +308,7 @@ HOLDER_OPERATIONS = frozenset(
         *("heartbeat_job", "release_job", "renew_lock", "release_lock", "renew_leadership", "resign"),
         *("heartbeat_reservation", "release_files"),
         *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task"),
+        *("offer_job", "withdraw_job_offer", "offer_task", "withdraw_task_offer"),
         *("heartbeat_leases", "heartbeat_session", "close_session", "keepalive_session", "end_session"),
     }
 )

@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core.account import Account
 from holdfast.core.errors import DamagedRow
 from holdfast.core.lease import Lease
+from holdfast.core.offer import claimed_for
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
 from holdfast.core.purchase import Purchase
@@ -86,7 +87,7 @@ class LoadedRows:
     def sessions(self) -> set[tuple[str, str]]:
         """(account, session) of every lease, task and reservation that was claimed for a session."""
         held = (row for row in self.rows.values() if isinstance(row, Lease | Task | Reservation))
-        return {(row.account, row.session) for row in held if row.session}
+        return {(row.account, session) for row in held if (session := claimed_for(row))}
 
     def _set_aside(self, error: DamagedRow) -> None:
         account, key = error.key

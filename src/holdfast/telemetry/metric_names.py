@@ -80,7 +80,7 @@ RELEASES = _counter(
     "Leases released by their holder (also with the outcome done or failed) or with its session, forced by an"
     " administrator, or never delivered.",
     family=CLAIMED,
-    how=("released", "forced", "undelivered", "done", "failed"),
+    how=("released", "forced", "undelivered", "done", "failed", "handed_over"),
 )
 EXPIRIES = _counter("holdfast_expiries", "Leases and sessions that expired.", family=FAMILIES)
 TAKEOVERS = _counter("holdfast_takeovers", "Claims of something whose last lease had expired.", family=CLAIMED)

@@ -45,7 +45,7 @@ def test_a_path_that_is_not_utf_8_is_refused(alice):
 def test_a_post_without_a_known_verb_is_not_found(alice, job):
     for path in (f"/v1/jobs/{job}/steal", f"/v1/jobs/{job}", "/v1/jobs/release"):
         body = problem(alice.post(path, {"owner": "me"}), 404, "not_found")
-        assert "claim, heartbeat, release, force-release" in body["message"]
+        assert "claim, heartbeat, release, offer, withdraw-offer, force-release" in body["message"]
 
 
 @pytest.mark.parametrize(("verb", "allowed"), [("", {"get", "head"}), ("/claim", {"get", "head", "post"})])

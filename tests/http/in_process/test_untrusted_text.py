@@ -2,8 +2,8 @@
 
 import pytest
 
+from holdfast.operations.bound_kinds import JsonSize, Length
 from holdfast.operations.bounds import FIELDS as BOUNDED
-from holdfast.operations.bounds import JsonSize, Length
 from holdfast.settings import Settings
 from holdfast.transport.documents import capabilities, guides
 from holdfast.transport.http.system.openapi import camel
@@ -16,7 +16,7 @@ from tests.http.job_client import claimed, ok
 SHOWN_AS = {"worker_id": "claimedBy", "output_id": "outputId", "error_code": "errorCode"}
 """Fields of requests that answers spell in another way."""
 NEVER_SHOWN = {"lease_id", "session_lease_id", "idempotencyKey", "secret", "cursor", "request_id", "kind", "prefix",
-               "key", "sessionId", "waiting_id"}  # fmt: skip
+               "key", "sessionId", "waiting_id", "offer"}  # fmt: skip
 """Proofs, secrets, filters, and ids that the server chose."""
 WRITTEN_BY_AGENTS = ("job", "task", "session", "context", "heartbeat", "lock", "campaign")
 

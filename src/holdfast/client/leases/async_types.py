@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.client.errors import Document, HoldfastError
 from holdfast.client.leases.async_lease import AsyncLease
 from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
+from holdfast.client.leases.clock import now
 from holdfast.client.leases.types import COMPLETE_SECONDS
 from holdfast.client.methods.jobs import done_for
 from holdfast.client.worker_errors import failure
@@ -19,6 +20,33 @@ class AsyncWorkLease(JobLeaseBase, AsyncLease):
     async def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
         await self.renew(checkpoint=data, **self.handover)
+
+    async def offer(
+        self,
+        *,
+        note: str | None = None,
+        checkpoint: Any = None,
+        to: str | None = None,
+        expires_in_seconds: int | None = None,
+    ) -> str:
+        """Offer it to another worker, and return the code with which that worker claims it.
+
+        It is held for that long (an hour), also after the end of the block, which does not release it. `check()` raises
+        LeaseLost from now on: whoever has the code may have taken over. `to` is the name of a session, which alone
+        may accept.
+        """
+        left = {name: value for name, value in (("note", note), ("checkpoint", checkpoint)) if value is not None}
+        document = await self._settle(f"offer_{self.kind}", **left, to=to, expires_in_seconds=expires_in_seconds)
+        self._offered()
+        return str(document["offer"])
+
+    async def withdraw(self) -> None:
+        """Withdraw the offer and go on. Raises LeaseLost if another worker has taken over."""
+        self._check_process()
+        sent = now()
+        document = await self._client.call(f"withdraw_{self.kind}_offer", **self.terms.proof)
+        self._kept(self._claim, document, sent)
+        self._renewals.add(self)
 
     async def _settle(self, operation: str, **more: Any) -> Document:
         self._check_process()

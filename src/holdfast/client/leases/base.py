@@ -6,8 +6,11 @@ import logging
 import os
 from typing import Any
 
-from holdfast.client.errors import Document
+import msgspec
+
+from holdfast.client.errors import Document, LeaseLost
 from holdfast.client.forks import lease_of_parent
+from holdfast.client.leases.claims import Claim
 from holdfast.client.leases.state import LeaseState, Terms
 from holdfast.client.worker_errors import failure, is_failure
 
@@ -68,8 +71,9 @@ class LeaseBase:
 class JobLeaseBase(LeaseBase):
     """A held job."""
 
+    kind = "job"
     is_settled = False
-    """Whether it was done, completed, failed or released already."""
+    """Whether it was done, completed, failed, released or offered already."""
 
     @property
     def id(self) -> str:
@@ -81,6 +85,17 @@ class JobLeaseBase(LeaseBase):
         """How the last ownership ended, with its `note` and `checkpoint`; None if there was none."""
         previous: Document | None = self.document.get("previous")
         return previous
+
+    def _offered(self) -> None:
+        """Nothing is certain any more: whoever has the code may have taken over."""
+        self.state.refused(LeaseLost(f"{self.terms.what} is offered: another worker may have it"))
+
+    def _kept(self, claim: Claim, document: Document, sent: float) -> None:
+        """The offer was withdrawn with this answer: the lease is surely ours again."""
+        if document.get("status") in {"released", "pending"}:
+            raise LeaseLost(f"the session that held {self.terms.what} is over", document=document)
+        terms = msgspec.structs.replace(self.terms, **claim.duration(document)._asdict())
+        self._granted, self.is_settled = LeaseState(terms, sent), False
 
     @property
     def note(self) -> str | None:
@@ -96,6 +111,7 @@ class JobLeaseBase(LeaseBase):
 class TaskLeaseBase(JobLeaseBase):
     """A held task."""
 
+    kind = "task"
     result: Document | None = None
     """The result with which the task is completed at the end of the block."""
 

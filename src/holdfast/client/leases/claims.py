@@ -200,6 +200,16 @@ class TaskClaim(msgspec.Struct, frozen=True):
         return 1.0 if document["message"] == "busy" else 0.0
 
 
+class TaskByIdClaim(TaskClaim, frozen=True):
+    """Claim of a task by its id, such as one that another worker offers."""
+
+    task_id: str = ""
+    operation: str = "claim_task_by_id"
+
+    def arguments(self, _: float, /) -> dict[str, Any]:
+        return {"id": self.task_id, "worker_id": self.worker} | self.more
+
+
 def claimed_tasks(document: Document) -> list[Terms]:
     """The tasks that a claim of several granted."""
     return [_task_terms(task, _granted_duration(task)) for task in document["tasks"]]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.client.errors import Document, HoldfastError
 from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
+from holdfast.client.leases.clock import now
 from holdfast.client.leases.lease import Lease
 from holdfast.client.methods.jobs import done_for
 from holdfast.client.worker_errors import failure
@@ -26,6 +27,33 @@ class WorkLease(JobLeaseBase, Lease):
     def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
         self.renew(checkpoint=data, **self.handover)
+
+    def offer(
+        self,
+        *,
+        note: str | None = None,
+        checkpoint: Any = None,
+        to: str | None = None,
+        expires_in_seconds: int | None = None,
+    ) -> str:
+        """Offer it to another worker, and return the code with which that worker claims it.
+
+        It is held for that long (an hour), also after the end of the block, which does not release it. `check()` raises
+        LeaseLost from now on: whoever has the code may have taken over. `to` is the name of a session, which alone
+        may accept.
+        """
+        left = {name: value for name, value in (("note", note), ("checkpoint", checkpoint)) if value is not None}
+        document = self._settle(f"offer_{self.kind}", **left, to=to, expires_in_seconds=expires_in_seconds)
+        self._offered()
+        return str(document["offer"])
+
+    def withdraw(self) -> None:
+        """Withdraw the offer and go on. Raises LeaseLost if another worker has taken over."""
+        self._check_process()
+        sent = now()
+        document = self._client.call(f"withdraw_{self.kind}_offer", **self.terms.proof)
+        self._kept(self._claim, document, sent)
+        self._client.renewals.add(self)
 
     def _settle(self, operation: str, **more: Any) -> Document:
         self._check_process()

@@ -25,12 +25,13 @@ class JobMethods(Caller[R]):
         session_lease_id: str | None = None,
         waiting_id: str | None = None,
         again: bool | None = None,
+        offer: str | None = None,
     ) -> R:
         """Claim a job, or read its owner if it is held. `ttl` is in seconds; `wait_seconds` waits in the job's queue.
 
         `status` in the answer is `claimed`, with `lease_id`, `token` and what the `previous` owner left; `held`, with
-        the `owner`; or `done`, with the `result`, unless you claim it `again`. See `Client.job` for a claim that is
-        renewed and released for you.
+        the `owner`; or `done`, with the `result`, unless you claim it `again`. With the code of an `offer` you take
+        it over from its holder. See `Client.job` for a claim that is renewed and released for you.
         """
         return self.call(
             "claim_job",
@@ -43,6 +44,7 @@ class JobMethods(Caller[R]):
             session_lease_id=session_lease_id,
             waiting_id=waiting_id,
             again=again,
+            offer=offer,
         )
 
     def claim_any_job(
@@ -135,6 +137,34 @@ class JobMethods(Caller[R]):
             result=result,
             done_for_seconds=done_for(done_for_seconds) if outcome == "done" else None,
         )
+
+    def offer_job(
+        self,
+        job_id: str,
+        lease_id: str,
+        *,
+        note: str | None = None,
+        checkpoint: Any = None,
+        expires_in_seconds: int | None = None,
+        to: str | None = None,
+    ) -> R:
+        """Offer a job to a worker that gets its code: it takes over by claiming the job with the `offer` of the answer.
+
+        The lease lasts until the end of the offer, so you may stop. `to` names the only session that may accept.
+        """
+        return self.call(
+            "offer_job",
+            job_id=job_id,
+            lease_id=lease_id,
+            note=note,
+            checkpoint=checkpoint,
+            expires_in_seconds=expires_in_seconds,
+            to=to,
+        )
+
+    def withdraw_job_offer(self, job_id: str, lease_id: str) -> R:
+        """Withdraw the offer of a job: its ordinary TTL counts from now."""
+        return self.call("withdraw_job_offer", job_id=job_id, lease_id=lease_id)
 
     def force_release_job(self, job_id: str, reason: str) -> R:
         """Release a job that another worker holds; needs a key with the scope `admin`."""

@@ -43,14 +43,16 @@ class WorkerTaskMethods(Caller[R]):
         worker_id: str | None = None,
         session_id: str | None = None,
         session_lease_id: str | None = None,
+        offer: str | None = None,
     ) -> R:
-        """Claim a task by its id."""
+        """Claim a task by its id; with the code of an `offer` you take it over from its holder."""
         return self.call(
             "claim_task_by_id",
             id=task_id,
             worker_id=worker_id,
             session_id=session_id,
             session_lease_id=session_lease_id,
+            offer=offer,
         )
 
     def heartbeat(
@@ -186,3 +188,31 @@ class WorkerTaskMethods(Caller[R]):
             progress=progress,
             seconds=seconds,
         )
+
+    def offer_task(
+        self,
+        task_id: str,
+        lease_id: str,
+        *,
+        note: str | None = None,
+        checkpoint: Any = None,
+        expires_in_seconds: int | None = None,
+        to: str | None = None,
+    ) -> R:
+        """Offer a task to a worker that gets its code: it claims the task by its id with the `offer` of the answer.
+
+        The lease lasts until the end of the offer, so you may stop. `to` names the only session that may accept.
+        """
+        return self.call(
+            "offer_task",
+            id=task_id,
+            lease_id=lease_id,
+            note=note,
+            checkpoint=checkpoint,
+            expires_in_seconds=expires_in_seconds,
+            to=to,
+        )
+
+    def withdraw_task_offer(self, task_id: str, lease_id: str) -> R:
+        """Withdraw the offer of a task: its ordinary lease counts from now."""
+        return self.call("withdraw_task_offer", id=task_id, lease_id=lease_id)

@@ -12,6 +12,7 @@ from holdfast.core import purchase as purchases
 from holdfast.core.browser_session import SESSION, SIGN_IN_LINK, BrowserSession
 from holdfast.core.event import Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Ended, Lease
+from holdfast.core.offer import Offer
 from holdfast.core.purchase import Purchase
 from holdfast.core.reservation.patterns import problem
 from holdfast.core.reservation.row import MODES, Reservation, paths_of
@@ -31,7 +32,10 @@ _SHAPES: dict[tuple[type, str], Any] = {
     (Lease, "ended"): Ended,
     (Lease, "acl"): list[str],
     (Reservation, "paths"): list[str],
+    (Reservation, "offer"): Offer,
+    (Lease, "offer"): Offer,
     (Task, "ended"): Attempt,
+    (Task, "offer"): Offer,
     (Task, "backoff"): Backoff,
     (Webhook, "events"): list[str],
     (Event, "data"): dict[str, msgspec.Raw],
@@ -69,6 +73,8 @@ def _lease(lease: Lease) -> str | None:
         return "it has a lease hash but no deadline" if lease.proof else "it has a deadline but no lease hash"
     if lease.proof is not None and lease.kind not in {JOB, LOCK, ELECTION}:
         return f"it is held as {lease.kind!r}, which is no kind of lease"
+    if lease.proof is None and lease.offer is not None:
+        return "it has an offer but no lease"
     return None
 
 
@@ -81,6 +87,8 @@ def _task(task: Task) -> str | None:
         return f"it is {task.state} but has a lease"
     if task.ready and task.state != PENDING:
         return f"it is {task.state} but in its queue"
+    if task.state != CLAIMED and task.offer is not None:
+        return f"it is {task.state} but has an offer"
     return None
 
 

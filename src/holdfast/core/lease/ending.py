@@ -10,6 +10,7 @@ from holdfast.core.lease.row import (
     BY_HOLDER,
     DONE,
     EXPIRED,
+    HANDED_OVER,
     JOB,
     RESTORED,
     RESTORED_MESSAGE,
@@ -105,6 +106,7 @@ def _clear_holder(lease: Lease, now: Instant) -> Lease:
         checkpoint=None,
         progress=None,
         again_at=None,
+        offer=None,
     )
 
 
@@ -118,6 +120,8 @@ def lease_lost_error(lease: Lease, proof: str, now: Instant) -> LeaseLost:
         facts |= {"ended": EXPIRED, "ended_at": lease.expires_at}
     if is_live(lease, now) and lease.proof != proof:
         facts |= {"held_by": lease.owner, "held_since": lease.claimed_at, "expires_at": lease.expires_at}
+        if facts.get("ended") == HANDED_OVER:
+            return LeaseLost(f"{lease.owner} accepted your offer and holds {lease.id} now", **facts)
         return LeaseLost(f"{lease.id} is now held by another owner", **facts)
     if facts.get("ended") == RESTORED:
         return LeaseLost(f"{RESTORED_MESSAGE}: claim {lease.id} again", **facts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core.errors import LeaseGone, LeaseMismatch
 from holdfast.core.lease.row import Claim, Lease, is_done, is_live
 from holdfast.core.row import SECOND, Instant
@@ -32,8 +33,8 @@ def grant(lease: Lease, claim: Claim, *, token: int, now: Instant) -> Lease:
 
 
 def extend(lease: Lease, *, ttl: Instant, now: Instant) -> Lease:
-    """Move the deadline to `ttl` from now, which may be nearer than it was."""
-    return replace(lease, ttl=ttl, expires_at=now + ttl)
+    """Move the deadline to `ttl` from now, which may be nearer than it was, unless the lease is offered."""
+    return replace(lease, ttl=ttl, expires_at=offers.renewed_until(lease, now + ttl, now))
 
 
 def check_holder(lease: Lease, proof: str, now: Instant) -> None:

@@ -9,13 +9,14 @@ from typing import ClassVar, Protocol
 
 import msgspec
 
+from holdfast.core import offer as offers
 from holdfast.core.row import Instant, Row
 from holdfast.decoding import decode
 
 JOB, LOCK, ELECTION = "job", "lock", "election"
 
 RELEASED, EXPIRED, FORCED, SESSION_ENDED, UNDELIVERED = "released", "expired", "forced", "session_ended", "undelivered"
-RESTORED, DONE, FAILED = "restored", "done", "failed"
+RESTORED, DONE, FAILED, HANDED_OVER = "restored", "done", "failed", offers.HANDED_OVER
 """How a lease ends, also as the reason that its former holder gets."""
 BY_HOLDER = frozenset({RELEASED, DONE, FAILED})
 """Endings by the holder itself: it has left what it wanted to leave."""
@@ -58,13 +59,13 @@ class Lease(Row, frozen=True):
     table: ClassVar[str] = "leases"
     noun: ClassVar[str] = "lease"
     hashed: ClassVar[frozenset[str]] = frozenset({"checkpoint", "ended_checkpoint", "result"})
-    json: ClassVar[frozenset[str]] = frozenset({"metadata", "progress", "acl", "ended"})
+    json: ClassVar[frozenset[str]] = frozenset({"metadata", "progress", "acl", "ended", "offer"})
     booleans: ClassVar[frozenset[str]] = frozenset({"ephemeral"})
     # A renewal changes none of these, so it updates no index but the one by deadline.
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
         (
             "kind", "holder", "owner", "principal", "proof", "claimed_at", "metadata", "session", "ephemeral", "delay",
-            "available_at", "acl", "again_at",
+            "available_at", "acl", "again_at", "offer",
         ),
         ("note", "checkpoint", "progress"),
         ("ended", "ended_checkpoint", "result", "done_at", "done_until"),
@@ -107,6 +108,8 @@ class Lease(Row, frozen=True):
     """Until when the job counts as done; None means for good."""
     again_at: Instant | None = None
     """When it was claimed although it was done; None if it was not."""
+    offer: str | None = None
+    """An Offer as JSON: the last one of the present holder."""
 
 
 class Claim(msgspec.Struct, frozen=True):

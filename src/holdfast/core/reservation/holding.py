@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
+from holdfast.core import offer as offers
 from holdfast.core.errors import Invalid, LeaseLost, SpaceFull
 from holdfast.core.lease import BY_HOLDER, EXPIRED, RESTORED, RESTORED_MESSAGE
 from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, work_of
@@ -150,9 +151,9 @@ def _of(account: str, row_id: str, request: Request) -> Reservation:
 
 
 def renew(row: Reservation, *, ttl: Instant | None, now: Instant) -> Reservation:
-    """Move the deadline to a full TTL from now."""
+    """Move the deadline to a full TTL from now; an offered reservation keeps a later one."""
     ttl = row.ttl if ttl is None else ttl
-    return replace(row, ttl=ttl, expires_at=now + ttl)
+    return replace(row, ttl=ttl, expires_at=offers.renewed_until(row, now + ttl, now))
 
 
 def add_paths(row: Reservation, paths: Iterable[str]) -> Reservation:
@@ -177,6 +178,7 @@ def end(row: Reservation, how: str, *, now: Instant, by: str | None = None, reas
         waits_until=None,
         proof=None,
         expires_at=None,
+        offer=None,
         ended_at=now,
         ended_how=LEFT if row.proof is None else how,
         ended_proof=row.proof,

@@ -32,7 +32,7 @@ class Reservation(Row, frozen=True):
     table: ClassVar[str] = "reservations"
     noun: ClassVar[str] = "reservation"
     hashed: ClassVar[frozenset[str]] = frozenset({"checkpoint"})
-    json: ClassVar[frozenset[str]] = frozenset({"paths", "metadata"})
+    json: ClassVar[frozenset[str]] = frozenset({"paths", "metadata", "offer"})
     unlogged: ClassVar[frozenset[str]] = frozenset({"waits_until"})
 
     space: str = ""
@@ -56,6 +56,8 @@ class Reservation(Row, frozen=True):
     expires_at: Instant | None = None
     note: str | None = None
     checkpoint: str | None = None
+    offer: str | None = None
+    """An Offer as JSON: the last one of the present holder."""
     ended_at: Instant | None = None
     ended_how: str | None = None
     ended_proof: str | None = None

@@ -22,6 +22,7 @@ from holdfast.core.task.row import (
     EXHAUSTED,
     EXPIRED,
     FAILED,
+    HANDED_OVER,
     LAPSED,
     PENDING,
     PERMANENT,
@@ -89,6 +90,18 @@ def hand_back(
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
     return _enqueue_later(ended, after, now if wall is None else wall)
+
+
+def hand_over(task: Task, now: Instant) -> Task:
+    """End the giver's attempt; the taker claims the task in the same transaction, and no attempt is used by that."""
+    ended = _end_attempt(task, HANDED_OVER, now)
+    return replace(
+        ended,
+        state=PENDING,
+        ready=False,
+        attempt_count=task.attempt_count - 1,
+        cancel_requested=task.cancel_requested,
+    )
 
 
 def _enqueue_later(task: Task, after: Instant | None, wall: Instant) -> Task:
@@ -165,6 +178,7 @@ _NO_HOLDER: dict[str, Any] = {
     "expires_at": None,
     "cancel_requested": False,
     "worker": None,
+    "offer": None,
 }
 
 

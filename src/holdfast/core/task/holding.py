@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, NotYetClaimable, TaskClaimed
 from holdfast.core.lease import RESTORED_MESSAGE, is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task.queueing import is_claimable
-from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, PENDING, RESTORED, Task, last_attempt
+from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, HANDED_OVER, PENDING, RESTORED, Task, last_attempt
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -68,7 +69,7 @@ def check_holder(task: Task, proof: str | None, now: Instant, *, worker: str | N
     """
     if task.state == CLAIMED:
         if not _is_holder(task.proof, task.worker, proof, worker):
-            raise LeaseSuperseded("your lease is over: another worker holds this task now", **holder_facts(task))
+            raise LeaseSuperseded(_superseded_message(task, proof), **holder_facts(task))
         if not is_live(task, now):
             raise LeaseExpired("the lease expired before this call", ended_at=task.expires_at)
         return
@@ -81,6 +82,13 @@ def check_holder(task: Task, proof: str | None, now: Instant, *, worker: str | N
     if last is not None and last.outcome == EXPIRED:
         raise LeaseExpired("the lease expired before this call", ended_at=last.at)
     raise InvalidTransition(f"this task is {task.state}, not claimed", state=task.state)
+
+
+def _superseded_message(task: Task, proof: str | None) -> str:
+    last = last_attempt(task)
+    if last is not None and last.outcome == HANDED_OVER and last.proof == proof:
+        return f"your lease is over: {task.worker or 'another worker'} accepted your offer and holds this task now"
+    return "your lease is over: another worker holds this task now"
 
 
 def _is_holder(held_proof: str | None, held_by: str | None, proof: str | None, worker: str | None) -> bool:
@@ -99,8 +107,8 @@ def is_repeat(task: Task, proof: str | None, outcome: str, *, worker: str | None
 
 
 def heartbeat(task: Task, now: Instant) -> Task:
-    """Renew the lease to its full duration from now."""
-    return replace(task, expires_at=now + task.lease_duration)
+    """Renew the lease to its full duration from now; an offered task keeps a later deadline."""
+    return replace(task, expires_at=offers.renewed_until(task, now + task.lease_duration, now))
 
 
 def reissue(task: Task, *, proof: str, token: int, now: Instant) -> Task:

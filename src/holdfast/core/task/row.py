@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
+from holdfast.core import offer as offers
 from holdfast.core.errors import TaskMissing
 from holdfast.core.row import SECOND, Instant, Row
 from holdfast.decoding import decode
@@ -16,7 +17,7 @@ LIVE_STATES = frozenset({PENDING, CLAIMED})
 FINAL_STATES = frozenset({COMPLETED, DEAD, CANCELLED})
 
 FAILED, EXPIRED, RELEASED, SNOOZED, SESSION_ENDED = "failed", "expired", "released", "snoozed", "session_ended"
-UNDELIVERED, RESTORED = "undelivered", "restored"
+UNDELIVERED, RESTORED, HANDED_OVER = "undelivered", "restored", offers.HANDED_OVER
 """Outcomes of an attempt, besides `completed` and `cancelled`."""
 
 EXHAUSTED, PERMANENT, LAPSED = "attempts_exhausted", "permanent", "lease_expired"
@@ -44,7 +45,7 @@ class Task(Row, frozen=True):
     table: ClassVar[str] = "tasks"
     noun: ClassVar[str] = "task"
     hashed: ClassVar[frozenset[str]] = frozenset({"payload", "result", "checkpoint", "ended_checkpoint"})
-    json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended"})
+    json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended", "offer"})
     booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested"})
     # A renewal changes none of these, so it updates no index but the one by deadline.
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
@@ -52,7 +53,7 @@ class Task(Row, frozen=True):
         ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
         (
             "state", "ready", "scheduled_at", "place", "attempt_count", "attempt", "worker", "principal", "session",
-            "proof", "token", "claimed_at",
+            "proof", "token", "claimed_at", "offer",
         ),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested", "cancel_reason"),
@@ -108,6 +109,8 @@ class Task(Row, frozen=True):
     """W3C trace context of the request that created it."""
     cancel_reason: str | None = None
     """The reason given with the last request to cancel it."""
+    offer: str | None = None
+    """An Offer as JSON: the last one of the present holder."""
 
 
 def check_found(task: Task | None) -> Task:

@@ -7,9 +7,10 @@ from msgspec.structs import replace
 
 from holdfast.core import acl
 from holdfast.core import lease as leases
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core.holdings.lease_ids import held_lease_id
-from holdfast.core.lease import JOB, UNDELIVERED, Claim, Ended, Lease, proof_of
+from holdfast.core.lease import HANDED_OVER, JOB, UNDELIVERED, Claim, Ended, Lease, proof_of
 from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
@@ -65,10 +66,18 @@ class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
 
     def needs(self) -> Needs:
         """The leases, and the session that they are claimed for."""
-        rows = self.wait_keys()
+        rows = self.keys()
         if self.session_id is not None:
             rows += ((Session.table, self.account, self.session_id),)
         return Needs(rows=rows)
+
+    def keys(self) -> tuple[Key, ...]:
+        """The leases of all jobs that it may claim."""
+        raise NotImplementedError  # pragma: no cover - every claim has its own
+
+    def wait_keys(self) -> tuple[Key, ...]:
+        """The leases: callers that claim a job wait in its queue, and a claim of several in every queue."""
+        return self.keys()
 
     def waiting_place(self) -> str | None:
         """The place that an earlier claim of the caller kept."""
@@ -86,11 +95,12 @@ class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
         """The size of its metadata."""
         return len(self.metadata or "")
 
-    def check_session(self, view: View) -> None:
-        """Refuse a claim for a session that is over, or that is not the caller's."""
-        if self.session_id is not None:
-            proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
-            sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
+    def check_session(self, view: View) -> Session | None:
+        """The session to claim for; refuses one that is over, or that is not the caller's."""
+        if self.session_id is None:
+            return None
+        proof = None if self.session_lease_id is None else proof_of(self.session_lease_id)
+        return sessions.check_claimer(view.find(Session, self.account, self.session_id), self.by.id, proof, view.now)
 
     def claim(self, view: View, name: str, *, yields: bool) -> Claimed | Held | Done:
         """Grant a free job, or report its holder, or that it is done."""
@@ -100,6 +110,10 @@ class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
             return Done(lease=lease, now=view.now)
         if yields or leases.is_live(lease, view.now) or leases.is_delayed(lease, view.now):
             return Held(lease=view.effective(lease), now=view.now)
+        return self.grant(view, lease)
+
+    def grant(self, view: View, lease: Lease) -> Claimed:
+        """Give a free job to the caller."""
         claim = Claim(
             kind=JOB,
             holder=self.holder,
@@ -130,10 +144,16 @@ class ClaimJob(Claiming, frozen=True, kw_only=True):
 
     name: str
     yields: bool = False
+    offer: str | None = None
+    """The code of an offer: the caller takes the job over from its holder."""
+
+    def keys(self) -> tuple[Key, ...]:
+        """The job's lease."""
+        return ((Lease.table, self.account, self.name),)
 
     def wait_keys(self) -> tuple[Key, ...]:
-        """The job's lease: callers that claim one job wait in its queue."""
-        return ((Lease.table, self.account, self.name),)
+        """The job's lease. A claim with an offer waits for nobody, whoever waits for the job."""
+        return () if self.offer is not None else self.keys()
 
     def yield_to_waiters(self, keys: frozenset[Key]) -> ClaimJob:  # noqa: ARG002 - it has one
         """A claim that is not granted, even if the job is free: others wait for it."""
@@ -141,8 +161,17 @@ class ClaimJob(Claiming, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> Claimed | Held | Done:
         """The job, its holder, or its result."""
-        self.check_session(view)
+        session = self.check_session(view)
+        if self.offer is not None:
+            return self.take_over(view, self.offer, session)
         return self.claim(view, self.name, yields=self.yields)
+
+    def take_over(self, view: View, code: str, session: Session | None) -> Claimed:
+        """End the giver's lease and grant the job to the caller, or refuse the code."""
+        lease = expire_lease_if_due(view, self.account, self.name)
+        acl.check_allowed(lease.acl, self.by)
+        offers.check_code(lease, proof_of(code), None if session is None else session.name, view.now)
+        return self.grant(view, view.put(leases.end(lease, HANDED_OVER, now=view.now, by=self.owner), HANDED_OVER))
 
 
 class ClaimAnyJob(Claiming, frozen=True, kw_only=True):
@@ -152,8 +181,8 @@ class ClaimAnyJob(Claiming, frozen=True, kw_only=True):
     yields_in: frozenset[str] = frozenset()
     """Jobs that others wait for, which it must not take."""
 
-    def wait_keys(self) -> tuple[Key, ...]:
-        """The leases of all of them: the caller waits in every queue."""
+    def keys(self) -> tuple[Key, ...]:
+        """The leases of all of them."""
         return tuple((Lease.table, self.account, name) for name in self.names)
 
     def yield_to_waiters(self, keys: frozenset[Key]) -> ClaimAnyJob:

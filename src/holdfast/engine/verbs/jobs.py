@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core.errors import LeaseGone, LeaseLost, LeaseMismatch, NotHeld, WrongToken
 from holdfast.core.lease import DONE, FORCED, RELEASED, Lease, proof_of
@@ -46,7 +47,7 @@ class HolderCommand(JobCommand, frozen=True):
 
     def find_held(self, view: View) -> Lease:
         """The caller's lease with the new note and checkpoint, or LeaseLost."""
-        lease = view.lease(self.account, self.name)
+        lease = self.stored(view)
         check_owner(view, lease, self.lease_id)
         if self.token is not None and self.token != lease.token:
             raise WrongToken(f"the lease is yours, but its token is not {self.token}", job_id=self.name)
@@ -55,6 +56,10 @@ class HolderCommand(JobCommand, frozen=True):
             note=lease.note if self.note is None else self.note,
             checkpoint=lease.checkpoint if self.checkpoint is None else self.checkpoint,
         )
+
+    def stored(self, view: View) -> Lease:
+        """The lease; after the end of its offer it belongs to its session again."""
+        return offers.without_past_offer(view.lease(self.account, self.name), view.now)
 
 
 class HeartbeatJob(HolderCommand, frozen=True):
@@ -70,7 +75,7 @@ class HeartbeatJob(HolderCommand, frozen=True):
 
     def replay(self, view: View, answer: Answer) -> LeaseOutcome | Replayed:
         """The first answer, if the lease is still held; a replay never extends it."""
-        check_owner(view, view.lease(self.account, self.name), self.lease_id)
+        check_owner(view, self.stored(view), self.lease_id)
         return super().replay(view, answer)
 
     def decide(self, view: View) -> Changed:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from holdfast.core import lease as leases
 from holdfast.core import task as tasks
 from holdfast.core.lease import ELECTION, LOCK, Lease
+from holdfast.core.offer import claimed_for
 from holdfast.core.plan import Usage
 from holdfast.core.reservation.row import Reservation, SpaceUse, indexed_prefixes, is_waiting
 from holdfast.core.row import Instant, Key, Row
@@ -97,8 +98,8 @@ class MemoryTransaction:
         keys += self._reservations(needs)
         found = {key: store.rows[key] for key in keys if key in store.rows}
         for row in [row for row in found.values() if isinstance(row, Lease | Task | Reservation)]:
-            key = (Session.table, row.account, row.session or "")
-            if row.session is not None and key in store.rows:
+            key = (Session.table, row.account, claimed_for(row) or "")
+            if key in store.rows:
                 found[key] = store.rows[key]
         return found
 

@@ -16,6 +16,22 @@ def claimed(job_id: str, expires_in: int, every: float) -> Contract:
     )
 
 
+def offered(job_id: str, expires_in: int) -> Contract:
+    """The caller has offered its job."""
+    return contract(
+        action(
+            "get_job_owner",
+            job_id,
+            best=True,
+            why="Give `offer` to the worker that takes over, which sends it with claim_job; then you may stop.",
+        ),
+        action("withdraw_job_offer", job_id, why="If you want to keep the job."),
+        action("release_job", job_id, why="If nobody needs to take it over."),
+        lease_valid=True,
+        lease_expires_in_seconds=expires_in,
+    )
+
+
 def held(job_id: str, wait: int) -> Contract:
     """Another worker owns the job."""
     return contract(

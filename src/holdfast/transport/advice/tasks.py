@@ -208,6 +208,8 @@ _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
     "task_not_found": lambda *_: _LIST,
     "not_found": lambda *_: _LIST,
     "invalid_transition": _check_or_list,
+    "offer_refused": _check_or_list,
+    "offer_restricted": lambda *_: _BEGIN_SESSION,
     "lease_expired": lambda task_id, _: contract(
         action("claim_task", best=True) if task_id is None else _check_status(task_id)
     ),

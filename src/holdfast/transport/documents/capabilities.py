@@ -11,6 +11,7 @@ from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ, Plan
 from holdfast.core.principal import SCOPES
 from holdfast.engine.cleanup import KEEP_ANSWERS
 from holdfast.operations import bounds
+from holdfast.operations.bound_kinds import JsonSize, Length, Range
 from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
 from holdfast.settings import Settings
 from holdfast.transport import untrusted_text
@@ -122,14 +123,14 @@ def _constraints() -> dict[str, Any]:
     }
 
 
-def _range(bound: bounds.Range) -> dict[str, int]:
+def _range(bound: Range) -> dict[str, int]:
     default = {} if bound.if_omitted is None else {"default": bound.if_omitted}
     return {"min": bound.least, "max": bound.most, **default}
 
 
-def _length(bound: bounds.Length) -> dict[str, Any]:
+def _length(bound: Length) -> dict[str, Any]:
     return ({"min_length": bound.least} if bound.least else {}) | {"max_length": bound.most}
 
 
-def _json(bound: bounds.JsonSize) -> dict[str, Any]:
+def _json(bound: JsonSize) -> dict[str, Any]:
     return {"type": "object", "max_bytes": bound.size, "max_depth": bound.depth}

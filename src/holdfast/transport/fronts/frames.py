@@ -17,11 +17,13 @@ import msgspec
 import holdfast.engine.verbs.batch
 import holdfast.engine.verbs.elections
 import holdfast.engine.verbs.job_claims
+import holdfast.engine.verbs.job_offers
 import holdfast.engine.verbs.locks
 import holdfast.engine.verbs.octostore_sessions
 import holdfast.engine.verbs.sessions
 import holdfast.engine.verbs.tasks.claiming
-import holdfast.engine.verbs.tasks.creating  # noqa: F401 - every command and outcome must exist
+import holdfast.engine.verbs.tasks.creating
+import holdfast.engine.verbs.tasks.offers  # noqa: F401 - every command and outcome must exist
 from holdfast.core import errors
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.command import Command, Outcome, Replayed

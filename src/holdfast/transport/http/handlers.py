@@ -17,6 +17,7 @@ from holdfast.transport.http.api import (
     job_list,
     jobs,
     keys,
+    offers,
     reservation_list,
     reservations,
     sessions,
@@ -38,7 +39,7 @@ from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(jobs, job_list, reservations, reservation_list, heartbeats, sessions, mine),
+    *(jobs, job_list, reservations, reservation_list, offers, heartbeats, sessions, mine),
     *(events, webhooks, deliveries, keys, accounts, billing, export),
     *(tasks, lists, task_verbs, batch),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),

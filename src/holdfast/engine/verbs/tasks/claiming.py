@@ -7,6 +7,7 @@ from typing import Self
 
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import DamagedRow, Refused, SessionBusy
@@ -160,6 +161,8 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
     """Claim one task by id."""
 
     task_id: str
+    offer: str | None = None
+    """The code of an offer: the caller takes the task over from its holder."""
 
     def needs(self) -> Needs:
         """The task and the session."""
@@ -170,12 +173,22 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
     def decide(self, view: View) -> Claimed:
         """The claimed task, or a refusal: a claim by id never waits."""
         task = expire_task_if_due(view, tasks.check_found(view.find(Task, self.account, self.task_id)))
-        tasks.check_claimable(view.effective(task), view.wall)
+        if self.offer is None:
+            tasks.check_claimable(view.effective(task), view.wall)
         busy = self.in_flight(view)
         if busy is not None:
             raise SessionBusy("this session has a task in flight", in_flight=busy.id)
-        self.limit_by_plan(view, 1)
+        if self.offer is not None:
+            task = self.take_over(view, task, self.offer)
+        else:
+            self.limit_by_plan(view, 1)
         return Claimed(taken=(self.take(view, task),), now=view.now)
+
+    def take_over(self, view: View, task: Task, code: str) -> Task:
+        """End the giver's attempt, or refuse the code. The number of held tasks stays, so the plan allows it."""
+        session = view.find(Session, self.account, self.session_id or "")
+        offers.check_code(task, proof_of(code), None if session is None else session.name, view.now)
+        return view.put(tasks.hand_over(task, view.now), tasks.HANDED_OVER)
 
 
 class ReviewClaim(Command[Claimed], frozen=True):

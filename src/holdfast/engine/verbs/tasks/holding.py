@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid, LeaseExpired, WrongToken
@@ -42,7 +43,7 @@ class HolderCommand(TaskCommand, frozen=True):
     def find_held(self, view: View) -> Task:
         """The task with the holder's newest notes; refuses a caller that does not hold it, with the reason."""
         self.check_proof()
-        task = self.task(view)
+        task = self.stored(view)
         tasks.check_holder(view.effective(task), self.proof, view.now, worker=self.worker)
         if self.token is not None and self.token != task.token:
             raise WrongToken(f"the lease is yours, but its token is not {self.token}")
@@ -51,6 +52,10 @@ class HolderCommand(TaskCommand, frozen=True):
             if session is None or not sessions.is_live(session, view.now):
                 raise LeaseExpired("the session that held this task is over")
         return tasks.with_handover(task, self.handover)
+
+    def stored(self, view: View) -> Task:
+        """The task; after the end of its offer it belongs to its session again."""
+        return offers.without_past_offer(self.task(view), view.now)
 
     def check_proof(self) -> None:
         """Refuse a caller without a lease id where the account requires one."""

@@ -22,6 +22,7 @@ CREATE TABLE reservations (
     expires_at   bigint,
     note         text COLLATE "C",
     checkpoint   text COLLATE "C",
+    offer        text COLLATE "C",
     ended_at     bigint,
     ended_how    text COLLATE "C",
     ended_proof  text COLLATE "C",

@@ -22,6 +22,7 @@ CREATE TABLE reservations (
     expires_at   INTEGER,
     note         TEXT,
     checkpoint   TEXT,
+    offer        TEXT,
     ended_at     INTEGER,
     ended_how    TEXT,
     ended_proof  TEXT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from holdfast.operations import bounds
+from holdfast.operations.bound_kinds import Range
 from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, positional, switch
 
 USAGE = 64
@@ -28,7 +29,7 @@ def timeout(text: str) -> float:
     return seconds
 
 
-def _parse_seconds(text: str, bound: bounds.Range) -> int:
+def _parse_seconds(text: str, bound: Range) -> int:
     number = int(text)
     if not bound.allows(number):
         raise ValueError(f"expected {bound} seconds")

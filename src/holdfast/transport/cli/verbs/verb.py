@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from holdfast.operations.bounds import Range
+from holdfast.operations.bound_kinds import Range
 
 
 class Argument(NamedTuple):

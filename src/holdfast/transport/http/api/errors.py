@@ -193,7 +193,7 @@ _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Co
     ((errors.CursorAhead,), lambda _, error: check_state("list_events", query=f"after={error.facts['last']}")),
     ((errors.UnknownKey,), lambda *_: authenticate(retryable=False)),
     ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
-    ((errors.OutcomeUnknown, errors.NotHeld), _read_job_first),
+    ((errors.OutcomeUnknown, errors.NotHeld, errors.OfferRefused), _read_job_first),
     ((errors.SessionExpired, errors.SessionMissing), _session_ended),
     ((errors.ReservationMissing,), lambda *_: check_state("list_reservations")),
     ((errors.ValueRefused, errors.DamagedRow), lambda _, error: fix_request(error.hint)),

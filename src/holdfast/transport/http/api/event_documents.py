@@ -39,9 +39,9 @@ def public_event_data(data: dict[str, Any]) -> dict[str, Any]:
             continue
         if name == "acl" and value is not None:
             document[name] = acl.redact(msgspec.json.encode(value).decode())
-        elif isinstance(value, dict) and name == "ended":
+        elif isinstance(value, dict) and name in {"ended", "offer"}:
             document[name] = public_event_data(value)
-        elif (name.endswith(_TIME_SUFFIXES) or name == "at") and isinstance(value, int):
+        elif (name.endswith(_TIME_SUFFIXES) or name in {"at", "until"}) and isinstance(value, int):
             document[name] = rfc3339(value)
         else:
             document[name] = value

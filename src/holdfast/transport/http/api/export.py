@@ -120,6 +120,8 @@ def _row_record(row: Row) -> dict[str, Any]:
         record["acl"] = access.redact(row.acl)
     if isinstance(row, Lease | Task) and row.ended is not None:
         record["ended"] = public_event_data(msgspec.json.decode(row.ended))
+    if isinstance(row, Lease | Task) and row.offer is not None:
+        record["offer"] = public_event_data(msgspec.json.decode(row.offer))
     return record
 
 

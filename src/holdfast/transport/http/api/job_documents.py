@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core import lease as leases
 from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import Ended, Lease
+from holdfast.core.offer import open_offer
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.job_claims import Claimed, Done
@@ -49,10 +50,28 @@ def render_renewed(warnings: list[str], outcome: LeaseOutcome) -> tuple[int, byt
     return 200, encode(with_advice(document, warnings, holder_advice(lease, now, every)))
 
 
+def render_offered(warnings: list[str], code: str, outcome: LeaseOutcome) -> tuple[int, bytes]:
+    """Status and body of the answer to an offer: only this answer contains the code."""
+    lease, now = outcome.lease, outcome.now
+    document = ownership("offered", lease, now)
+    document["offer"] = code
+    document["ttl_seconds"] = lease.ttl // SECOND
+    return 200, encode(
+        with_advice(document, warnings, job_advice.offered(lease.id, seconds_left(lease.expires_at, now)))
+    )
+
+
+def render_withdrawn(warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
+    """Status and body of the answer to a withdrawal: the caller holds the job, or its session was over."""
+    if leases.is_held(outcome.lease):
+        return render_renewed(warnings, outcome)
+    return render_ended("released", warnings, outcome)
+
+
 def render_ended(status: str, warnings: list[str], outcome: LeaseOutcome) -> tuple[int, bytes]:
     """Status and body of the answer to a release."""
     lease = outcome.lease
-    document = {
+    document: dict[str, Any] = {
         "status": status,
         "job_id": lease.id,
         "released_at": rfc3339(outcome.now),
@@ -94,9 +113,9 @@ def done_document(lease: Lease) -> dict[str, Any]:
 
 
 def ownership(status: str, lease: Lease, now: Instant) -> dict[str, Any]:
-    """What every reader may see of a job's lease: never the lease id or the token."""
+    """What every reader may see of a job's lease: never the lease id, the token, or the code of an offer."""
     until = lease.expires_at or lease.available_at
-    return {
+    document: dict[str, Any] = {
         "status": status,
         "job_id": lease.id,
         "owner": lease.owner,
@@ -108,6 +127,9 @@ def ownership(status: str, lease: Lease, now: Instant) -> dict[str, Any]:
         "progress": raw_json(lease.progress),
         "session_id": lease.session if lease.ephemeral else None,
     }
+    if lease.offer is not None and (offer := open_offer(lease, now)) is not None:
+        document["offered"] = {"until": rfc3339(offer.until), "to": offer.to}
+    return document
 
 
 def add_ttl(document: dict[str, Any], lease: Lease, now: Instant) -> float:

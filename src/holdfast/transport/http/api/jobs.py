@@ -33,8 +33,8 @@ from holdfast.transport.http.request import Render, Request, Response, answer, j
 from holdfast.transport.ids import ids
 
 
-class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Body of claim_job."""
+class ClaimFields(msgspec.Struct, forbid_unknown_fields=True):
+    """Fields of every claim."""
 
     owner: str
     ttl_seconds: int = bounds.JOB_TTL.default
@@ -46,7 +46,13 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     again: bool = False
 
 
-class ClaimAnyBody(ClaimBody, forbid_unknown_fields=True, kw_only=True):
+class ClaimBody(ClaimFields, forbid_unknown_fields=True):
+    """Body of claim_job."""
+
+    offer: str | None = None
+
+
+class ClaimAnyBody(ClaimFields, forbid_unknown_fields=True, kw_only=True):
     """Body of claim_any_job."""
 
     any_of: list[str]
@@ -86,11 +92,13 @@ async def claim_job(ctx: HandlerContext, request: Request) -> Response:
     """Claim a job, or return its owner if it is held, or its result if it is done."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimBody)
-    checks = _check_job_id(request)
+    checks = check_job_id(request)
     claim = _claim_fields(checks, request, body)
+    checks.check_text(body.offer, "offer", bounds.OFFER_CODE)
     checks.raise_errors()
     render = functools.partial(render_claim, warnings)
-    return await _claim(ctx, request, ClaimJob(**_common(request, raw, render), **claim), body.wait_seconds, render)
+    command = ClaimJob(**common_fields(request, raw, render), **claim, offer=body.offer)
+    return await _claim(ctx, request, command, body.wait_seconds if body.offer is None else 0, render)
 
 
 async def claim_any_job(ctx: HandlerContext, request: Request) -> Response:
@@ -129,7 +137,7 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     """Renew a job's lease, with a checkpoint, note or progress if sent."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, HeartbeatBody)
-    checks = _check_job_id(request)
+    checks = check_job_id(request)
     written = _holder_fields(checks, body)
     ttl = body.ttl_seconds
     checks.check_range(ttl, "ttl_seconds", bounds.JOB_TTL)
@@ -138,7 +146,7 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
 
     render = functools.partial(render_renewed, warnings)
     seconds = None if ttl is None else ttl * SECOND
-    command = HeartbeatJob(**_common(request, raw, render), **written, ttl=seconds, progress=progress)
+    command = HeartbeatJob(**common_fields(request, raw, render), **written, ttl=seconds, progress=progress)
     return answer(await ctx.run(command), render)
 
 
@@ -146,7 +154,7 @@ async def release_job(ctx: HandlerContext, request: Request) -> Response:
     """Release a job, so that another worker can claim it."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ReleaseBody)
-    checks = _check_job_id(request)
+    checks = check_job_id(request)
     written = _holder_fields(checks, body)
     checks.check_range(body.done_for_seconds, "done_for_seconds", bounds.DONE_FOR)
     result = checks.compact_json(body.result, "result", bounds.JOB_RESULT)
@@ -155,7 +163,7 @@ async def release_job(ctx: HandlerContext, request: Request) -> Response:
     checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
     command = ReleaseJob(
-        **_common(request, raw, render),
+        **common_fields(request, raw, render),
         **written,
         how=body.outcome if has_end else RELEASED,
         result=result,
@@ -168,19 +176,19 @@ async def force_release_job(ctx: HandlerContext, request: Request) -> Response:
     """Release a job that another worker holds."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ForceBody)
-    checks = _check_job_id(request)
+    checks = check_job_id(request)
     checks.require(bool(body.reason.strip()), "reason", "`reason` must not be empty")
     checks.check_text(body.reason, "reason", bounds.FORCE_REASON)
     checks.raise_errors()
     render = functools.partial(render_ended, "released", warnings)
-    command = ForceRelease(**_common(request, raw, render), by=request.by.name, reason=body.reason)
+    command = ForceRelease(**common_fields(request, raw, render), by=request.by.name, reason=body.reason)
     return answer(await ctx.run(command), render)
 
 
 async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
     """The owner of a job, or how its last lease ended."""
     await ctx.authenticate(request)
-    _check_job_id(request).raise_errors()
+    check_job_id(request).raise_errors()
     account, name = request.by.account, request.parameter
 
     def query_job(reader: Reader) -> tuple[Lease, Instant]:
@@ -193,14 +201,15 @@ async def get_job_owner(ctx: HandlerContext, request: Request) -> Response:
 # -- parsing -----------------------------------------------------------------------------------------------------
 
 
-def _check_job_id(request: Request) -> Checks:
+def check_job_id(request: Request) -> Checks:
+    """Checks of a request about a job, or a refusal of its id."""
     problem = job_id_problem(request.parameter)
     if problem is not None:
         raise Invalid(problem, [{"pointer": "", "code": "invalid_job_id", "message": problem}])
     return Checks()
 
 
-def _common(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
+def common_fields(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
     """The fields that every command about a job has."""
     return _base(request, raw, render) | {"name": request.parameter}
 
@@ -210,7 +219,7 @@ def _base(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
     return {"account": request.by.account, "cause": request.cause(), "once": once}
 
 
-def _claim_fields(checks: Checks, request: Request, body: ClaimBody) -> dict[str, Any]:
+def _claim_fields(checks: Checks, request: Request, body: ClaimFields) -> dict[str, Any]:
     """The fields of a claim."""
     checks.require(bool(body.owner.strip()), "owner", "`owner` must not be empty")
     checks.check_text(body.owner, "owner", bounds.JOB_OWNER)

@@ -9,7 +9,7 @@ import msgspec
 
 from holdfast.core.errors import Invalid, TooLarge
 from holdfast.core.names import is_storable
-from holdfast.operations.bounds import JsonSize, Length, Range
+from holdfast.operations.bound_kinds import JsonSize, Length, Range
 from holdfast.transport.http.bodies.json_text import LONGEST_ESCAPE, without_needless_escapes
 from holdfast.transport.http.bodies.parsing import DECODE_ERRORS, field_error
 from holdfast.transport.http.request import Request

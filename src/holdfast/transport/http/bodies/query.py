@@ -8,7 +8,8 @@ from urllib.parse import parse_qsl
 
 from holdfast.core.names import is_storable
 from holdfast.core.row import Instant
-from holdfast.operations.bounds import QUERY_TEXT, Range
+from holdfast.operations.bound_kinds import Range
+from holdfast.operations.bounds import QUERY_TEXT
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import fold_name
 from holdfast.transport.http.request import Header, Request

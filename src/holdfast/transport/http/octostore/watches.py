@@ -40,6 +40,9 @@ _WORDS = {
     "released": "released",
     "forced": "released",
     "undelivered": "released",
+    "handed_over": "released",
+    "offered": "renewed",
+    "offer_withdrawn": "renewed",
     "done": "released",
     "failed": "released",
 }

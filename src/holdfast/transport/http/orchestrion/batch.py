@@ -19,7 +19,8 @@ from holdfast.engine.verbs.batch import Batch, FailedItem, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.creating import Created, CreateTask
 from holdfast.engine.verbs.tasks.holding import HeartbeatTask
-from holdfast.operations.bounds import BATCH_BODY_BYTES, BATCH_ITEMS, KB
+from holdfast.operations.bound_kinds import KB
+from holdfast.operations.bounds import BATCH_BODY_BYTES, BATCH_ITEMS
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.idempotency import bind_task_key, read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import parse_body, read_body

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.core import task as tasks
+from holdfast.core.offer import open_offer
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
 from holdfast.engine.verbs.tasks.claiming import GrantedTask
@@ -41,6 +42,8 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
         document["cancelRequested"] = task.cancel_requested
     if _optional(task) != _NO_OPTIONAL:
         document |= _optional_fields(task)
+    if task.offer is not None and (offer := open_offer(task, now)) is not None:
+        document["offered"] = {"until": milliseconds(offer.until), "to": offer.to}
     if task.ended is not None:
         document["previousAttempt"] = _previous_attempt(task)
     if contract is None:

@@ -190,7 +190,7 @@ def _handler(verb: str, name: str) -> Handler:
         await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, body_type)
         require = verb in HOLDERS and requires_lease_id(await ctx.access.accounts.get(request.by.account))
-        render = functools.partial(_render, warnings)
+        render = functools.partial(render_task, warnings)
 
         def make_command() -> TaskCommand:
             fields = fields_of(request, verb, body, request.parameter, require=require)
@@ -202,7 +202,8 @@ def _handler(verb: str, name: str) -> Handler:
     return handle
 
 
-def _render(warnings: list[str], outcome: TaskOutcome) -> tuple[int, bytes]:
+def render_task(warnings: list[str], outcome: TaskOutcome) -> tuple[int, bytes]:
+    """Status and body of the answer to a verb."""
     return 200, encode(with_warnings(task_document(outcome.task, outcome.now), warnings))
 
 

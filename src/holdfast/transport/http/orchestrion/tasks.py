@@ -72,6 +72,7 @@ class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
     worker_id: str | None = None
     session_id: str | None = None
     session_lease_id: str | None = None
+    offer: str | None = None
 
 
 # -- create ------------------------------------------------------------------------------------------------------
@@ -193,6 +194,7 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimOneBody)
     checks = Checks()
+    checks.check_text(body.offer, "offer", bounds.OFFER_CODE)
     checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
     checks.check_text(body.session_lease_id, "session_lease_id", bounds.TASK_LABEL)
     checks.raise_errors()
@@ -200,6 +202,7 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     command = ClaimTask(
         **_claim_fields(request, body, read_task_idempotency_key(request, raw, _claim_record, per_caller=True)),
         task_id=request.parameter,
+        offer=body.offer,
     )
     return await _answer_claim(ctx, request, await ctx.run_idempotent(command), render)
 

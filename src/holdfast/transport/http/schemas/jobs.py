@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
 from holdfast.operations.bounds import ANY_OF, FIELDS, JOB_ID, JOB_PAGE
-from holdfast.transport.http.api import heartbeats, jobs
+from holdfast.transport.http.api import heartbeats, jobs, offers
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, Token, request_body, within
 from holdfast.transport.http.schemas.parameters import JOB_ID_PATTERN
@@ -26,13 +26,22 @@ class JobEnd(Struct):
     """How the last lease of a job ended."""
 
     owner: str | None
-    outcome: Literal["released", "expired", "forced", "session_ended", "undelivered", "restored", "done", "failed"]
+    outcome: Literal[
+        "released", "expired", "forced", "session_ended", "undelivered", "restored", "done", "failed", "handed_over"
+    ]
     ended_at: Time
     by: str | None
     reason: str | None
     note: str | None
     checkpoint: Any
     context_from: str | None
+
+
+class OpenOffer(Struct):
+    """Until when a job can be taken over with a code, and by which session alone (null: any caller)."""
+
+    until: Time
+    to: str | None
 
 
 class Ownership(Struct, kw_only=True):
@@ -47,6 +56,7 @@ class Ownership(Struct, kw_only=True):
     note: str | None
     progress: Any
     session_id: UUID | None
+    offered: OpenOffer | UnsetType = UNSET
 
 
 class ListedJob(Ownership, kw_only=True):
@@ -90,6 +100,16 @@ class HeldJob(Ownership, kw_only=True):
     retry_after_seconds: Seconds
     waiting: int
     waiting_id: str | UnsetType = UNSET
+
+
+class OfferedJob(Ownership, kw_only=True):
+    """The caller has offered its job: who claims it with the code `offer` takes over."""
+
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
+    status: Literal["offered"]
+    offer: str
+    ttl_seconds: Seconds
 
 
 class ListedDoneJob(Struct, kw_only=True):
@@ -195,7 +215,7 @@ OPERATION_SCHEMAS = {
             metadata={"type": ["object", "string", "null"]},
             session_id=UUID_TEXT,
         ),
-        refusals=(errors.LeaseLost, errors.TooManyWaiters, *_SESSION),
+        refusals=(errors.LeaseLost, errors.TooManyWaiters, errors.OfferRefused, errors.OfferRestricted, *_SESSION),
         takes_idempotency_key=True,
     ),
     "claim_any_job": OperationSchema(
@@ -226,6 +246,17 @@ OPERATION_SCHEMAS = {
         {200: ReleasedJob},
         body=request_body("ReleaseJobBody", jobs.ReleaseBody, FIELDS["release_job"], lease_id=UUID_TEXT),
         refusals=(errors.LeaseLost, errors.WrongToken),
+        takes_idempotency_key=True,
+    ),
+    "offer_job": OperationSchema(
+        {200: OfferedJob},
+        body=request_body("OfferJobBody", offers.OfferBody, FIELDS["offer_job"], lease_id=UUID_TEXT),
+        refusals=(errors.LeaseLost,),
+    ),
+    "withdraw_job_offer": OperationSchema(
+        {200: (RenewedJob, ReleasedJob)},
+        body=request_body("WithdrawJobOfferBody", offers.WithdrawBody, {}, lease_id=UUID_TEXT),
+        refusals=(errors.LeaseLost,),
         takes_idempotency_key=True,
     ),
     "force_release_job": OperationSchema(

@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.core.errors import HoldfastError
-from holdfast.operations.bounds import QUERY_TEXT, Bound, Count, JsonSize, Length, Range
+from holdfast.operations.bound_kinds import Bound, Count, JsonSize, Length, Range
+from holdfast.operations.bounds import QUERY_TEXT
 
 JSON = "application/json"
 

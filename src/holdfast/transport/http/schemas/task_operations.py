@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from holdfast.core import errors
 from holdfast.core.task import STATES
 from holdfast.operations import bounds
+from holdfast.transport.http.api import offers
 from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
 from holdfast.transport.http.schemas.events import EventPage, HistoryFilter
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, QueryText, request_body, within
@@ -18,6 +19,7 @@ from holdfast.transport.http.schemas.tasks import (
     Claims,
     LaneBusy,
     NoTasks,
+    OfferedTask,
     Task,
     TaskAttempts,
     TaskCounts,
@@ -150,6 +152,7 @@ OPERATION_SCHEMAS = {
         body=request_body("ClaimTaskByIdBody", tasks.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_CLAIMER),
         refusals=(
             *(_MISSING, errors.TaskClaimed, errors.NotYetClaimable, errors.SessionBusy),
+            *(errors.OfferRefused, errors.OfferRestricted),
             *_WORKERS,
             *(*_SESSION, *_PROOF),
         ),
@@ -160,6 +163,17 @@ OPERATION_SCHEMAS = {
     "fail_task": _verb("FailTaskBody", "fail", *_PROOF),
     "release_task": _verb("ReleaseTaskBody", "release", *_PROOF),
     "snooze_task": _verb("SnoozeTaskBody", "snooze", *_PROOF),
+    "offer_task": OperationSchema(
+        {200: OfferedTask},
+        body=request_body("OfferTaskBody", offers.OfferBody, bounds.FIELDS["offer_task"]),
+        refusals=(_MISSING, *_PROOF),
+    ),
+    "withdraw_task_offer": OperationSchema(
+        {200: Task},
+        body=request_body("WithdrawTaskOfferBody", offers.WithdrawBody, bounds.FIELDS["withdraw_task_offer"]),
+        refusals=(_MISSING, *_PROOF),
+        takes_idempotency_key=True,
+    ),
     "cancel_task": _verb("CancelTaskBody", "cancel", errors.InvalidTransition, errors.TaskClaimed),
     "requeue_task": _verb("RequeueTaskBody", "requeue", errors.InvalidTransition),
     "resolve_task": _verb("ResolveTaskBody", "resolve", errors.InvalidTransition),

@@ -28,6 +28,13 @@ class PreviousAttempt(Struct, rename="camel"):
     context_from: int | None
 
 
+class OpenTaskOffer(Struct):
+    """Until when a task can be taken over with a code, and by which session alone (null: any caller)."""
+
+    until: Time
+    to: str | None
+
+
 class PlainTask(Struct, rename="camel", kw_only=True):
     """A task without agent_contract; optional fields without a value are omitted."""
 
@@ -61,6 +68,7 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     note: str | UnsetType = UNSET
     progress: Any | UnsetType = UNSET
     checkpoint: Any | UnsetType = UNSET
+    offered: OpenTaskOffer | UnsetType = UNSET
     previous_attempt: PreviousAttempt | UnsetType | None = UNSET
 
 
@@ -76,6 +84,12 @@ class Task(PlainTask, rename=_wire_name, kw_only=True):
     agent_contract: AgentContract
     deduplicated: Literal[True] | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
+
+
+class OfferedTask(Task, rename=_wire_name, kw_only=True):
+    """The caller has offered its task: who claims it with the code `offer` takes over."""
+
+    offer: str
 
 
 class TakenTask(PlainTask, rename="camel", kw_only=True):
