@@ -35,6 +35,29 @@ def test_a_held_job_is_status_1_or_another_number(shell, job):
     assert shell("claim", job, "--owner", "bob", "-E", 42).status == 42
 
 
+def test_an_offered_job_is_claimed_with_its_code(shell, job):
+    lease = shell("claim", job, "--owner", "ann", "-o", "json").json["lease_id"]
+    first = shell("offer", job, "--lease", lease, "--note", "half", "--expires", 60, "-o", "json").json
+    assert shell("offer", job, "--lease", lease, "--withdraw").status == 0
+    assert shell("claim", job, "--owner", "bob", "--offer", first["offer"]).status == 5
+    code = shell("offer", job, "--lease", lease, "--note", "half").fields["offer"]
+    assert "(to " not in shell("owner", job).out
+    taken = shell("claim", job, "--owner", "bob", "--offer", code, "-o", "json").json
+    assert (taken["owner"], taken["previous"]["note"]) == ("bob", "half")
+    assert shell("release", job, "--lease", lease).status == 5
+    assert shell("claim", f"{job},other", "--any", "--owner", "bob", "--offer", code).status == 2
+
+
+def test_an_offered_task_is_claimed_with_its_code(shell, job):
+    task = shell("task", "create", "handover", "-o", "json").json["id"]
+    lease = shell("task", "claim", task, "-o", "json").json["leaseId"]
+    code = shell("task", "offer", task, "--lease", lease, "--to", "nobody", "-o", "json").json["offer"]
+    assert shell("task", "claim", task, "--offer", code).status == 4
+    assert shell("task", "offer", task, "--lease", lease, "--withdraw").status == 0
+    code = shell("task", "offer", task, "--lease", lease, "-o", "json").json["offer"]
+    assert shell("task", "claim", task, "--worker", "bob", "--offer", code, "-o", "json").json["claimedBy"] == "bob"
+
+
 def test_a_claim_waits_in_the_queue(shell, job):
     lease = shell("claim", job, "--owner", "ann", "-o", "json").json["lease_id"]
     waiting = shell.start("claim", job, "--owner", "bob", "-w", 20, "-o", "json")

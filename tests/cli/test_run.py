@@ -9,7 +9,7 @@ import time
 import psutil
 import pytest
 
-from tests.cli.shell import Shell, until
+from tests.cli.shell import PROGRAM, Shell, until
 from tests.compat.octostore.server import Server
 
 pytestmark = pytest.mark.waits(20)
@@ -61,6 +61,15 @@ def test_a_job_that_is_done_is_not_run_again(shell, job):
     assert (second.status, second.out) == (0, "")
     assert "is done since" in second.err
     assert shell("run", job, "--again", *python("print('once more')")).out == "once more\n"
+
+
+def test_a_command_that_offers_the_job_leaves_it_to_who_accepts(shell, job):
+    offer = f"import subprocess; print(subprocess.check_output({[*PROGRAM, 'offer', job, '-o', 'json']!r}, text=True))"
+    ran = shell("run", job, "--owner", "giver", *python(offer))
+    assert ran.status == 0, ran.err
+    assert shell("owner", job, "-o", "json").json["owner"] == "giver"
+    taken = shell("claim", job, "--owner", "taker", "--offer", ran.json["offer"], "-o", "json").json
+    assert (taken["owner"], taken["previous"]["outcome"]) == ("taker", "handed_over")
 
 
 def test_the_first_of_several_jobs_that_is_free_is_held(shell, job):

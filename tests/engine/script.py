@@ -12,7 +12,7 @@ from holdfast.core.principal import STATIC
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.engine import expiry
-from holdfast.engine.verbs import accounts, elections, job_claims, jobs, locks, octostore_sessions
+from holdfast.engine.verbs import accounts, elections, job_claims, job_offers, jobs, locks, octostore_sessions
 from tests.support import (
     ADMIN,
     ALICE,
@@ -22,9 +22,11 @@ from tests.support import (
     acquire,
     claim,
     heartbeat,
+    offer,
     once,
     open_session,
     release,
+    withdraw,
 )  # fmt: skip
 
 NAMES = ["a", "b", "c/d"]
@@ -38,7 +40,7 @@ ENDS = [RELEASED, DONE, FAILED, DONE, RELEASED, UNDELIVERED]
 LEASE_VERBS = [
     "claim", "claim", "claim", "heartbeat", "heartbeat", "release", "force", "acquire", "acquire", "acquire", "renew",
     "release lock", "set acl", "open", "open", "keep", "end", "campaign", "lead on", "resign", "expire lease",
-    "expire session", "grace", "sync",
+    "expire session", "grace", "sync", "offer", "offer", "withdraw", "accept", "accept",
 ]  # fmt: skip
 
 
@@ -65,6 +67,8 @@ class Script:
         self.made = 0
         self.lease_ids: dict[tuple[str, str], list[str]] = {}
         self.sessions: dict[str, list[str]] = {}
+        self.offered: dict[str, tuple[str, str]] = {}
+        """By account: the job that was offered last, and the code."""
 
     def initial_commands(self) -> list[Any]:
         """The commands before the first random one."""
@@ -111,6 +115,19 @@ class Script:
                     name, lease_id, account=account, note=[None, "bye"][extra % 2], how=ENDS[extra],
                     result=[None, "[1]"][extra % 2], done_for=[None, ttl][extra // 3],
                 )  # fmt: skip
+            case "offer":
+                return offer(
+                    name, known[-1] if known and extra < 5 else lease_id, f"code-{drawn['session'] // 2}",
+                    account=account, lasts=[ttl, 30 * SECOND][extra % 2], to=[None, None, "builder"][extra % 3],
+                    note=[None, "take it"][extra % 2],
+                )  # fmt: skip
+            case "withdraw":
+                return withdraw(name, lease_id, account=account)
+            case "accept":
+                name, code = self.offered.get(account, (name, "wrong")) if extra < 5 else (name, "code-1")
+                return claim(
+                    name, f"job-lease-{self.made}", account=account, by=by, ttl=ttl, session_id=with_session, offer=code
+                )
             case "force":
                 return jobs.ForceRelease(**base, name=name, by="admin", reason="stuck")
             case "acquire":
@@ -167,6 +184,8 @@ class Script:
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, job_claims.Claimed | locks.Acquired):
                 self.lease_ids.setdefault((command.account, command.name), []).append(outcome.lease_id)
+            elif isinstance(command, job_offers.OfferJob) and isinstance(outcome, jobs.Changed):
+                self.offered[command.account] = (command.name, command.code)
             elif isinstance(outcome, elections.Leading) and isinstance(command, elections.Campaign):
                 self.lease_ids.setdefault((command.account, command.name), []).append(command.lease_id)
             elif isinstance(outcome, Session) and isinstance(command, octostore_sessions.OpenSession):

@@ -13,8 +13,10 @@ from holdfast.engine.command import Once
 from holdfast.engine.verbs import accounts
 from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.sessions import BegunSession
+from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.engine.verbs.tasks.creating import Created
+from holdfast.engine.verbs.tasks.offers import OfferTask
 from tests import task_commands as commands
 from tests.engine.script import Script
 from tests.support import CAUSE, START, claim
@@ -23,7 +25,8 @@ TASK_VERBS = [
     "create", "create", "create", "take", "take", "take", "take this", "beat", "complete", "fail", "fail", "hand back",
     "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin", "heartbeat session",
     "write", "close session", "expire named", "give grace", "purge", "remove row", "write snapshot", "claim",
-    "heartbeat", "account",
+    "heartbeat", "account", "offer task", "offer task", "withdraw task", "accept task", "accept task", "offer",
+    "accept",
 ]  # fmt: skip
 
 TYPES = ["a", "b"]
@@ -48,6 +51,8 @@ class TaskScript(Script):
         self.known_leases: dict[tuple[str, str], list[str]] = {}
         """By task or session: its lease ids."""
         self.secrets: dict[tuple[str, str], list[str]] = {}
+        self.offered_tasks: dict[str, tuple[str, str]] = {}
+        """By account: the task that was offered last, and the code."""
 
     def command(self, drawn: dict[str, Any]) -> Any:
         verb = getattr(self, drawn["verb"].replace(" ", "_"), None)
@@ -124,6 +129,18 @@ class TaskScript(Script):
     def hand_back(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
         return self.by_holder(commands.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
+
+    def offer_task(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        lasts, to = [drawn["ttl"], 400][extra % 2] * SECOND, [None, None, f"agent-{drawn['name']}"][extra % 3]
+        return self.by_holder(commands.offer_task, drawn, code=f"code-{drawn['session'] // 2}", lasts=lasts, to=to)
+
+    def withdraw_task(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return self.by_holder(commands.withdraw_task, drawn)
+
+    def accept_task(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        task_id, code = self.offered_tasks.get(drawn["account"], (self.pick_task(drawn), "wrong"))
+        session = self.pick_session(drawn) if extra >= 3 else None
+        return commands.take_this(task_id, seed=f"seed-{self.made}", session_id=session, offer=code, **base)
 
     def undeliver(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return self.by_holder(commands.undeliver, drawn)
@@ -229,6 +246,8 @@ class TaskScript(Script):
             elif isinstance(outcome, Claimed):
                 for taken in outcome.taken:
                     self.known_leases.setdefault((command.account, taken.task.id), []).append(taken.lease_id)
+            elif isinstance(command, OfferTask) and isinstance(outcome, TaskOutcome):
+                self.offered_tasks[command.account] = (command.task_id, command.code)
             elif isinstance(outcome, BegunSession):
                 self._begun(command, outcome)
             elif isinstance(outcome, Outcomes):

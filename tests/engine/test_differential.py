@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from holdfast.core.errors import Refused
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
+from holdfast.core.offer import offer_of
 from holdfast.core.row import SECOND
 from holdfast.core.session import EXPIRED_REPORT_PERIOD, Session
 from holdfast.core.task import CLAIMED, PENDING, Task
@@ -46,6 +47,9 @@ def moments(store: Any) -> list[int]:
     """Every time at which a row expires or becomes due."""
     found = [at for row in every(store, Lease) for at in (row.expires_at, row.available_at) if at is not None]
     found += [at for row in every(store, Task) for at in (row.expires_at, row.scheduled_at) if at is not None]
+    found += [
+        offer.until for row in [*every(store, Lease), *every(store, Task)] if (offer := offer_of(row)) is not None
+    ]
     for row in every(store, Session):
         found += [row.expires_at, row.expires_at + EXPIRED_REPORT_PERIOD]
     return found
@@ -67,6 +71,7 @@ def check_rows(store: Any) -> None:
         assert row.token >= 0
         assert '"token":-' not in (row.ended or ""), "a place for a token was left empty"
         assert row.session is None or row.proof is not None
+        assert row.offer is None or (row.proof is not None and row.session is None), "an offered lease has no session"
     keys = set()
     for row in every(store, Task):
         held = [row.proof, row.principal, row.claimed_at, row.expires_at]
@@ -74,6 +79,7 @@ def check_rows(store: Any) -> None:
         assert row.token >= 0
         assert row.ready <= (row.state == PENDING)
         assert row.session is None or row.state == CLAIMED
+        assert row.offer is None or (row.state == CLAIMED and row.session is None), "an offered task has no session"
         if row.unique_key is not None and row.state in {PENDING, CLAIMED}:
             assert (row.account, row.unique_key) not in keys, f"two live tasks under {row.unique_key}"
             keys.add((row.account, row.unique_key))

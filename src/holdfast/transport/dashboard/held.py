@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core.deadlines import effective_deadline, session_of
 from holdfast.core.lease import ELECTION, Lease
 from holdfast.core.names import ELECTION_PREFIX
@@ -40,6 +41,9 @@ class Holding(msgspec.Struct, frozen=True):
     waiting: int = 0
     note: str | None = None
     session: str | None = None
+    offered: Instant | None = None
+    """How long it can still be taken over with the code of an offer; None if it is not offered."""
+    offered_to: str | None = None
 
     @property
     def since_renewal(self) -> Instant:
@@ -49,7 +53,7 @@ class Holding(msgspec.Struct, frozen=True):
     @property
     def health(self) -> str:
         """Whether the holder renews in time."""
-        return renewal_health(self.left, self.ttl)
+        return renewal_health(self.left, self.ttl) if self.offered is None else "healthy"
 
 
 def renewal_health(left: Instant, ttl: Instant) -> str:
@@ -99,7 +103,8 @@ def read_holdings(reader: Reader, rows: Sequence[Lease | Task], engine: Engine) 
 
 def _holding(row: Lease | Task, session: Session | None, now: Instant, engine: Engine) -> Holding:
     expires_at = effective_deadline(row, session)
-    ttl = row.lease_duration if isinstance(row, Task) else row.ttl
+    ttl = offers.longest(row, row.lease_duration if isinstance(row, Task) else row.ttl)
+    offer = offers.open_offer(row, now)
     common: dict[str, Any] = {
         "id": row.id,
         "left": (expires_at or now) - now,
@@ -107,6 +112,8 @@ def _holding(row: Lease | Task, session: Session | None, now: Instant, engine: E
         "since": now - (row.claimed_at or now),
         "note": row.note,
         "session": session_of(row),
+        "offered": None if offer is None else offer.until - now,
+        "offered_to": None if offer is None else offer.to,
     }
     if isinstance(row, Task):
         return Holding(kind="task", title=row.type, owner=row.worker, **common)

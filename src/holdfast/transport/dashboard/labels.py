@@ -43,5 +43,6 @@ _MARKS = {
     "claimed": "held", "renewed": "held", "opened": "held", "resumed": "held", "created": "waiting",
     "released": "free", "completed": "done", "done": "done", "expired": "lost", "forced": "lost", "undelivered": "lost",
     "session_ended": "lost", "failed": "lost", "dead_lettered": "lost", "deleted": "free", "cancelled": "free",
+    "offered": "held", "offer_withdrawn": "held", "handed_over": "free",
     "requeued": "waiting", "resolved": "done", "rotated": "held", "revoked": "lost",
 }  # fmt: skip

@@ -23,6 +23,18 @@ def call(invocation: Invocation) -> int:
     return exit_status.OK
 
 
+def offer(invocation: Invocation) -> int:
+    """`offer` and `task offer`: make an offer, or withdraw it."""
+    arguments = invocation.arguments
+    if not arguments.pop("withdraw"):
+        return call(invocation)
+    client = client_for(arguments)
+    kept = {name: value for name, value in arguments.items() if name in {"job_id", "id", "lease_id"}}
+    answer = client.call(f"withdraw_{invocation.verb.operation.removeprefix('offer_')}_offer", **kept)
+    print_answer(answer, invocation.verb, invocation.output)
+    return exit_status.OK
+
+
 def open_session(invocation: Invocation) -> int:
     """`session open`: the secret comes from a file or stdin, because other users can list arguments."""
     path = invocation.arguments.pop("secret_file")

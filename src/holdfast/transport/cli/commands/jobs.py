@@ -28,6 +28,8 @@ def take_names(arguments: dict[str, Any]) -> str:
     """The operation that claims one job or, with `--any`, any of several; changes the arguments accordingly."""
     if not arguments.pop("any"):
         return "claim_job"
+    if arguments.pop("offer", None) is not None:
+        raise BadAddress("an offer is of one job: give --offer without --any")
     arguments["any_of"] = arguments.pop("job_id").split(",")
     return "claim_any_job"
 

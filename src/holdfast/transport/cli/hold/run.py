@@ -66,7 +66,17 @@ def _held_lease(
     """The lease; `ending` has the fields of its release if the command succeeds."""
     proof = {"job_id": answer["job_id"], "lease_id": answer["lease_id"]}
 
+    def renew(limit: float) -> dict[str, Any]:
+        return client.call("heartbeat_job", timeout=limit, deadline=limit, **proof)
+
+    def expires_in(limit: float) -> float:
+        """Seconds that are certain: an offer lasts longer, but the command may withdraw it."""
+        renewed = renew(limit)
+        return float(min(renewed["expires_in_seconds"], renewed["ttl_seconds"]))
+
     def release(status: int | None) -> None:
+        if "offered" in renew(RELEASE_SECONDS):  # the command offered the job: it is held for who accepts
+            return
         fields = ending if ending is not None and status == 0 else {}
         client.call("release_job", timeout=RELEASE_SECONDS, deadline=RELEASE_SECONDS, **proof, **fields)
 
@@ -80,6 +90,6 @@ def _held_lease(
             "HOLDFAST_LEASE": answer["lease_id"],
             "HOLDFAST_EXPIRES_AT": answer["expires_at"],
         },
-        lambda limit: float(client.call("heartbeat_job", timeout=limit, deadline=limit, **proof)["expires_in_seconds"]),
+        expires_in,
         release,
     )

@@ -6,6 +6,8 @@ from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
+    OFFER,
+    OFFER_TERMS,
     SESSION_LEASE,
     Verb,
     flag,
@@ -60,6 +62,7 @@ JOB_VERBS = (
             SESSION_LEASE,
             _ANY,
             _AGAIN,
+            OFFER,
             HELD_STATUS,
         ),
         "claim_job",
@@ -94,6 +97,13 @@ JOB_VERBS = (
             _DONE_FOR,
         ),
         "release_job",
+    ),
+    Verb(
+        "offer",
+        "offer a job to another worker, which claims it with the code that is printed",
+        (_NAME, _LEASE, _NOTE, _CHECKPOINT, *OFFER_TERMS),
+        "offer_job",
+        "commands.call:offer",
     ),
     Verb("owner", "show the owner of a job, or how its last ownership ended", (_NAME,), "get_job_owner"),
     Verb(
@@ -136,6 +146,7 @@ JOB_VERBS = (
         more="The command's environment has HOLDFAST_JOB, HOLDFAST_TOKEN, HOLDFAST_LEASE and HOLDFAST_EXPIRES_AT.\n"
         "Signals are passed on to it. The exit status is the command's, or 128 plus the signal that ended it. If the\n"
         "lease is lost, the command gets TERM, then KILL, before another owner could start; the exit status is 5.\n"
-        "If the job is done already, nothing is run and the exit status is 0.",
+        "If the job is done already, nothing is run and the exit status is 0. A job that the command has offered\n"
+        "(`holdfast offer`) is not released: it waits for the worker that accepts.",
     ),
 )

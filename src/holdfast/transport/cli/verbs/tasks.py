@@ -6,6 +6,8 @@ from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
+    OFFER,
+    OFFER_TERMS,
     SESSION_LEASE,
     Verb,
     flag,
@@ -69,7 +71,13 @@ TASK_VERBS = (
         "create_task",
         "commands.tasks:create",
     ),
-    Verb("task claim", "claim this task", (_ID, _WORKER, *_SESSION, HELD_STATUS), "claim_task_by_id", is_claim=True),
+    Verb(
+        "task claim",
+        "claim this task",
+        (_ID, _WORKER, *_SESSION, OFFER, HELD_STATUS),
+        "claim_task_by_id",
+        is_claim=True,
+    ),
     Verb("task heartbeat", "renew the lease of a task", (_ID, *_PROOF, *_HANDOVER, _PROGRESS), "heartbeat"),
     Verb(
         "task complete",
@@ -101,6 +109,13 @@ TASK_VERBS = (
         "return a task to its queue without counting the attempt",
         (_ID, *_PROOF, flag("--delay", "delay_seconds", "SECONDS", "ready again no sooner than this", int), *_HANDOVER),
         "release_task",
+    ),
+    Verb(
+        "task offer",
+        "offer a task to another worker, which claims it with the code that is printed",
+        (_ID, _PROOF[0], *_HANDOVER, *OFFER_TERMS),
+        "offer_task",
+        "commands.call:offer",
     ),
     Verb(
         "task cancel",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from holdfast.operations.bound_kinds import Range
+from holdfast.operations.bounds import OFFER_LIFETIME
 
 
 class Argument(NamedTuple):
@@ -126,6 +127,14 @@ def parse_done_for(text: str) -> Any:
 
 
 SESSION_LEASE = flag("--session-lease", "session_lease_id", "ID", "the session's lease_id; needed once it was resumed")
+OFFER = flag("--offer", "offer", "CODE", "take it over with the code of an offer")
+OFFER_TERMS = (
+    flag("--to", "to", "SESSION", "the name of the only session that may accept (anybody who has the code)"),
+    flag(
+        "--expires", "expires_in_seconds", "SECONDS", f"until when it can be accepted ({OFFER_LIFETIME.default})", int
+    ),
+    switch("--withdraw", "withdraw", "withdraw the offer, and keep it"),
+)
 HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when another holder has it (1)", int)
 CURSOR = flag("--cursor", "cursor", "CURSOR", "continue after the previous page")
 

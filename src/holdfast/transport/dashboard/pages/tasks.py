@@ -33,7 +33,8 @@ SCAN_LIMIT = 5_000
 """Tasks read for one page, at most."""
 HISTORY = 100
 
-_BAR_CLASSES = {tasks.COMPLETED: "completed", tasks.RELEASED: "released", tasks.SNOOZED: "released", "held": "held"}
+_BAR_CLASSES = {tasks.COMPLETED: "completed", tasks.RELEASED: "released", tasks.SNOOZED: "released", "held": "held",
+                tasks.HANDED_OVER: "released"}  # fmt: skip
 """CSS class of an attempt's bar by its outcome; other outcomes are their own class and drawn as a loss."""
 
 
