@@ -115,6 +115,8 @@ def test_the_diagram_of_a_name_is_what_core_does():
     )
     done = {("[*]", state_of(free, 0), ""), ("free", state_of(held, 1), "claimed")}
     done.add(("held", state_of(lease.extend(held, ttl=10, now=5), 6), "renewed"))
+    taken = lease.grant(lease.end(held, lease.HANDED_OVER, now=5), claim, token=2, now=5)
+    done.add(("held", state_of(taken, 5), "handed over"))
     for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED, lease.SESSION_ENDED, lease.FAILED):
         done.add(("held", state_of(lease.end(held, how, now=5), 5), how))
     for how in (lease.RELEASED, lease.EXPIRED):
@@ -150,10 +152,12 @@ def test_the_diagram_of_a_task_is_what_core_does():
     last = replace(held, attempt_count=2)
     asked = task.request_cancel(held)
     dead = task.fail(last, reason=None, now=2)
+    taken = task.claim(task.hand_over(held, 2), task.Claim("w2", "p"), proof="y", token=2, now=2)
     done = {
         ("[*]", pending, "created"),
         (pending, held, "claimed"),
         (held, task.heartbeat(held, 2), "renewed"),
+        (held, taken, "handed over"),
         (held, task.complete(held, result=None, output_id=None, now=2), "completed"),
         (held, task.fail(held, reason=None, now=2), "failed"),
         (held, task.hand_back(held, task.RELEASED, now=2), "released"),
@@ -273,7 +277,7 @@ def test_every_promise_names_an_existing_test_or_says_not_yet():
     rows = re.findall(
         r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/explanation/promises.md").read_text(), re.MULTILINE
     )
-    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 24)]
+    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 25)]
     for name, _, proven_by in rows:
         tests = re.findall(r"`(test_\w+)`", proven_by)
         assert tests or proven_by == "not yet", name

@@ -13,7 +13,7 @@ from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import SECOND
 from holdfast.core.session import Context
 from holdfast.engine.command import Command, LeaseOutcome
-from holdfast.engine.verbs import elections, job_claims, jobs, locks
+from holdfast.engine.verbs import elections, job_claims, job_offers, jobs, locks
 from holdfast.engine.verbs.octostore_sessions import EndSession, KeepSessionAlive, OpenSession
 from holdfast.engine.verbs.sessions import BeginSession, BegunSession, CloseSession, HeartbeatSession, WriteContext
 from tests.simulation.clients import BASE, TTL, Activity, Client
@@ -52,7 +52,10 @@ class NameActivity(Activity):
 
     def receive(self, command: Command[Any], outcome: Any) -> None:
         name = command.name
-        if is_holder_command(command):
+        if isinstance(command, job_offers.OfferJob) and isinstance(outcome, LeaseOutcome):
+            self.client.world.job_offers.append((name, command.code))
+            self._lose(name, command.lease_id)  # it goes on to other work, and seldom writes with this lease again
+        elif is_holder_command(command):
             is_over = isinstance(command, jobs.ReleaseJob) or isinstance(outcome, Refused)
             if is_over or (isinstance(outcome, LeaseOutcome) and outcome.lease.proof is None):
                 self._lose(name, command.lease_id)
@@ -77,6 +80,10 @@ class JobActivity(NameActivity):
     names = ("north", "south")
 
     def claim(self, name: str) -> Operation:
+        offered = self.client.world.job_offers
+        if offered and self.random.random() < 0.4:
+            name, code = self.random.choice(offered[-3:])
+            return self.operation(self.claim_command(name, offer=code))
         if self.random.random() < 0.06:
             by = {"by": "admin", "reason": "needed elsewhere"}
             return self.operation(jobs.ForceRelease(**BASE, name=name, **by))
@@ -85,12 +92,19 @@ class JobActivity(NameActivity):
     def claim_command(self, name: str, **more: Any) -> job_claims.ClaimJob:
         return job_claims.ClaimJob(
             **BASE, name=name, lease_id="", holder="", by=self.client.principal, owner=str(self.client), ttl=TTL,
-            once=self.maybe_once(), again=self.random.random() < 0.3, **more,
+            once=self.maybe_once(), again=self.random.random() < 0.5, **more,
         )  # fmt: skip
 
     def write(self, name: str, lease_id: str) -> Command[Any]:
-        if self.random.random() < 0.4:
-            how = self.random.choice([RELEASED, RELEASED, FAILED, DONE])
+        chance = self.random.random()
+        if (name, lease_id) in self.past and chance < 0.6:
+            return job_offers.WithdrawJobOffer(**BASE, name=name, lease_id=lease_id)
+        if chance < 0.25:
+            lasts = self.random.choice([TTL // 2, TTL, 3 * TTL])
+            code = self.client.new_id("code")
+            return job_offers.OfferJob(**BASE, name=name, lease_id=lease_id, code=code, lasts=lasts, note="take it")
+        if chance < 0.55:
+            how = self.random.choice([RELEASED, FAILED, DONE, DONE])
             return jobs.ReleaseJob(
                 **BASE, name=name, lease_id=lease_id, how=how, result='"r"' if how == DONE else None, done_for=2 * TTL,
                 note="for the next one", once=self.maybe_once(),
@@ -216,7 +230,7 @@ class SessionActivity(JobActivity):
         )  # fmt: skip
 
     def claim_command(self, name: str, **more: Any) -> job_claims.ClaimJob:
-        return super().claim_command(name, session_id=self.session_id, session_lease_id=self.lease_id)
+        return super().claim_command(name, session_id=self.session_id, session_lease_id=self.lease_id, **more)
 
     def receive(self, command: Command[Any], outcome: Any) -> None:
         if isinstance(outcome, BegunSession):

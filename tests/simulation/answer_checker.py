@@ -12,6 +12,7 @@ from holdfast.core.session import Session
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.command import Held, LeaseOutcome, Replayed
 from holdfast.engine.verbs import job_claims
+from holdfast.engine.verbs.job_offers import WithdrawJobOffer
 from holdfast.engine.verbs.sessions import SessionState
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, Empty
@@ -96,6 +97,8 @@ class AnswerChecker:
             if events:
                 self._fail(f"P7: {request} was told that another holds it or that it is done, but it got it")
             return
+        if isinstance(request.command, WithdrawJobOffer) and not events:
+            return  # there was no offer
         if isinstance(outcome, Claimed):
             self._check_tasks(request, outcome, len(events))
         elif isinstance(outcome, LeaseOutcome):

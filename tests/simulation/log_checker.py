@@ -18,6 +18,7 @@ from holdfast.engine.verbs.job_claims import ClaimJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.sessions import CloseSession
 from holdfast.engine.verbs.tasks.holding import HandBackTask
+from holdfast.engine.verbs.tasks.offers import WithdrawTaskOffer
 from holdfast.store.rows import ROW_TYPES
 from tests.simulation.request import Request, primary_verbs, subject_of
 from tests.simulation.virtual_time import KEEP_ANSWERS
@@ -37,6 +38,9 @@ TASK_TRANSITIONS = {
     "extended": {("claimed", "claimed")},
     "reissued": {("claimed", "claimed")},
     "cancel_requested": {("claimed", "claimed")},
+    "offered": {("claimed", "claimed")},
+    "offer_withdrawn": {("claimed", "claimed")},
+    "handed_over": {("claimed", "pending")},
     "completed": {("claimed", "completed")},
     "failed": {("claimed", "pending")},
     "released": {("claimed", "pending")},
@@ -49,6 +53,8 @@ TASK_TRANSITIONS = {
     "resolved": {("dead_letter", "dead_letter")},
 }
 """The states before and after each kind of event, as docs/architecture.md draws them."""
+_ATTEMPTS = {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1, "handed_over": -1}
+_HANDS_BACK = HandBackTask | CloseSession | WithdrawTaskOffer
 REMOVALS = frozenset({"purged", "forgotten", "removed"})
 LIVE = frozenset({"pending", "claimed"})
 
@@ -70,6 +76,7 @@ class LogChecker:
         self.session_ends: dict[str, Instant] = {}
         """By request: when the session of the lease that it changed last would end, at that moment."""
         self._ended_sessions: list[str] = []
+        self._handed_over: list[str] = []
         self._changed_at: dict[str, Instant] = {}
         self.got_grace: set[str] = set()
         """Subjects whose last event extended them: a refusal may have been decided before that."""
@@ -81,7 +88,7 @@ class LogChecker:
 
     def committed(self, events: Sequence[Event], newest_token: int) -> None:
         """Check the events of one transaction. Its tokens must be larger than all drawn before it began."""
-        self._ended_sessions = []
+        self._ended_sessions, self._handed_over = [], []
         numbered = self._world.database.log[ACCOUNT][-len(events) :] if events else []
         for event in numbered:
             self._add(event, newest_token)
@@ -89,6 +96,10 @@ class LogChecker:
             held = [subject for subject, image in self.images.items() if _is_held_by(image, session)]
             if held:
                 self._fail(f"P5: session {session} ended in a transaction that left it {', '.join(held)}")
+
+        for subject in self._handed_over:
+            if self.images[subject]["proof"] is None:
+                self._fail(f"P24: nobody holds {subject} after it was handed over")
 
     def _add(self, event: Event, newest_token: int) -> None:
         subject, version = event.subject, self._versions.get(event.subject, 0)
@@ -160,8 +171,24 @@ class LogChecker:
             self._fail(f"P4: {event.kind} of {event.subject}, which nobody held")
         elif verb == "expired":
             self._check_expiry(event, before)
-        elif verb in {"renewed", "released", "done", "failed", "undelivered"}:
+        elif verb in {"renewed", "released", "done", "failed", "undelivered", "offered", "offer_withdrawn"}:
             self._check_holder(event, before)
+        self._check_offer(event, verb, before, after)
+
+    def _check_offer(self, event: Event, verb: str, before: Image, after: Image) -> None:
+        """Only a code of the open offer takes over, in one transaction; nothing but a withdrawal shortens the lease."""
+        offer = before["offer"]
+        is_open = offer is not None and offer["until"] > event.at
+        if verb == "handed_over":
+            request = self._world.requests.get(event.request_id)
+            code = getattr(getattr(request, "command", None), "offer", None)
+            if not is_open or code is None or proof_of(code) != offer["proof"]:
+                self._fail(f"P24: {event.subject} was handed over without the code of an open offer")
+            self._handed_over.append(event.subject)
+        elif verb == "renewed" and is_open and after["expires_at"] < before["expires_at"]:
+            self._fail(f"P24: a renewal of {event.subject} shortened a lease that is offered")
+        elif verb == "offered" and (after["session"] is not None or after["expires_at"] < after["offer"]["until"]):
+            self._fail(f"P24: {event.subject} is offered for longer than it is held, or ends with a session")
 
     def _check_done(self, event: Event, before: Image) -> None:
         """A done job goes only to who asked to do it again."""
@@ -203,7 +230,9 @@ class LogChecker:
         """By its own deadline, and by that of the session that it was claimed for."""
         if subject.startswith("session:"):
             return image["ended_at"] is None and image["expires_at"] > at
-        session = image["session"] if image.get("ephemeral", True) else None
+        offer = image["offer"]
+        session = offer.get("session") if offer is not None and offer["until"] <= at else image["session"]
+        session = session if image.get("ephemeral", True) else None
         return (image["expires_at"] or 0) > at and (session is None or self.is_session_live(session, at))
 
     def is_session_live(self, session: str, at: Instant) -> bool:
@@ -236,23 +265,22 @@ class LogChecker:
         if after["attempt"] < before["attempt"]:
             self._fail(f"P11: the attempt of {event.subject} fell")
         self._check_attempts(event, verb, before, after)
-        if verb in {"completed", "renewed", "failed", "released", "snoozed"}:
+        if verb in {"completed", "renewed", "failed", "released", "snoozed", "offered", "offer_withdrawn"}:
             self._check_holder(event, before)
         elif verb == "expired":
             self._check_expiry(event, before)
+        self._check_offer(event, verb, before, after)
         if after["unique_key"] is not None and after["state"] in LIVE:
             self._check_unique(event, after["unique_key"])
 
     def _check_attempts(self, event: Event, verb: str, before: Image, after: Image) -> None:
         """A claim uses an attempt; only handing the task back undoes that; the last one makes it a dead letter."""
         used, limit = after["attempt_count"], after["max_attempts"]
-        expected = before["attempt_count"] + {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1}.get(
-            verb, 0
-        )
+        expected = before["attempt_count"] + _ATTEMPTS.get(verb, 0)
         request = self._world.requests.get(event.request_id)
         if verb == "requeued":
             expected = 0
-        elif verb == "cancelled" and isinstance(getattr(request, "command", None), HandBackTask | CloseSession):
+        elif verb == "cancelled" and isinstance(getattr(request, "command", None), _HANDS_BACK):
             expected -= 1
         if used != expected or used > limit:
             self._fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from holdfast.core.event import Cause
 from holdfast.engine.command import Command
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs import elections, job_claims, jobs, locks, octostore_sessions, sessions, webhooks
-from holdfast.engine.verbs.tasks import claiming, creating, ending, holding
+from holdfast.engine.verbs import elections, job_claims, job_offers, jobs, locks, octostore_sessions, sessions, webhooks
+from holdfast.engine.verbs.tasks import claiming, creating, ending, holding, offers
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Activity, Client
@@ -20,6 +20,8 @@ _VERBS: dict[type[Command[Any]], frozenset[str]] = {
     jobs.HeartbeatJob: frozenset({"lease.renewed"}),
     jobs.ReleaseJob: frozenset({"lease.released", "lease.done", "lease.failed", "lease.undelivered"}),
     jobs.ForceRelease: frozenset({"lease.forced"}),
+    job_offers.OfferJob: frozenset({"lease.offered"}),
+    job_offers.WithdrawJobOffer: frozenset({"lease.offer_withdrawn", "lease.released"}),
     locks.AcquireLock: frozenset({"lease.claimed", "lease.renewed"}),
     locks.RenewLock: frozenset({"lease.renewed"}),
     locks.ReleaseLock: frozenset({"lease.released"}),
@@ -40,6 +42,8 @@ _VERBS: dict[type[Command[Any]], frozenset[str]] = {
     holding.CompleteTask: frozenset({"task.completed"}),
     holding.FailTask: frozenset({"task.failed", "task.dead_lettered", "task.cancelled"}),
     holding.HandBackTask: frozenset({"task.released", "task.snoozed", "task.cancelled"}),
+    offers.OfferTask: frozenset({"task.offered"}),
+    offers.WithdrawTaskOffer: frozenset({"task.offer_withdrawn", "task.released", "task.cancelled"}),
     ending.CancelTask: frozenset({"task.cancelled", "task.cancel_requested"}),
     ending.RequeueTask: frozenset({"task.requeued"}),
     webhooks.CreateWebhook: frozenset({"webhook.created"}),

@@ -12,7 +12,7 @@ from tests.simulation.world import BrokenPromise, World
 
 SOMETIMES = (
     "expired", "takeover", "refused stale holder", "unknown outcome", "replayed answer", "crash inside a commit",
-    "done", "claimed again",
+    "done", "claimed again", "offered", "handed_over",
     "crash", "extended", "lost race", "locked row", "lost notice", "waiter served", "duplicated request", "lost answer",
     "step of the wall clock", "outage", "suspended server", "session ended with a lease", "reissued", "resumed",
     "dead_lettered", "requeued", "cancelled", "due", "forced", "snapshot", "purged", "forgotten", "delivered again",

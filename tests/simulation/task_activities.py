@@ -18,6 +18,7 @@ from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTask, ClaimTasks
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
+from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
 from holdfast.engine.verbs.webhooks import CreateWebhook, UpdateWebhook
 from tests.simulation.activities import WAIT_SECONDS, SessionActivity
 from tests.simulation.clients import BASE, TTL, Activity, Client
@@ -34,6 +35,8 @@ class TaskActivity(Activity):
         super().__init__(client)
         self.session: SessionActivity | None = None
         self.held: dict[str, str] = {}
+        self.offered: set[str] = set()
+        """Lease ids of tasks that it has offered."""
         self.last_report: Command[Any] | None = None
 
     def join(self, session: SessionActivity) -> None:
@@ -72,6 +75,10 @@ class TaskActivity(Activity):
         given: dict[str, Any] = {"by": by, "worker": by.name, "seed": b""}
         if self.session is not None and self.session.lease_id is not None:
             given |= {"session_id": self.session.session_id, "session_lease_id": self.session.lease_id}
+        offered = self.client.world.task_offers
+        if offered and self.random.random() < 0.4:
+            task_id, code = self.random.choice(offered[-3:])
+            return self.operation(ClaimTask(**BASE, **given, task_id=task_id, offer=code))
         if self.random.random() < 0.15:
             return self.operation(ClaimTask(**BASE, **given, task_id=self.random.choice(known)))
         types = self.random.choice([("cut",), TYPES, ()])
@@ -82,6 +89,8 @@ class TaskActivity(Activity):
 
     def _report(self, task_id: str) -> Command[Any]:
         mine = {"task_id": task_id, "lease_id": self.held[task_id], "once": self.maybe_once(0.2)}
+        if self.random.random() < 0.3:
+            return self._offer({"task_id": task_id, "lease_id": self.held[task_id]})
         chance = self.random.random()
         if chance < 0.25:
             return HeartbeatTask(**BASE, **mine, handover=Handover(note=self.random.choice([None, "halfway"])))
@@ -95,7 +104,17 @@ class TaskActivity(Activity):
             self.last_report = HandBackTask(**BASE, **mine)
         return self.last_report
 
+    def _offer(self, mine: dict[str, Any]) -> Command[Any]:
+        if mine["lease_id"] in self.offered:
+            return WithdrawTaskOffer(**BASE, **mine)
+        return OfferTask(**BASE, **mine, code=self.client.new_id("code"), lasts=self.random.choice([TTL, 3 * TTL]))
+
     def receive(self, command: Command[Any], outcome: Any) -> None:
+        if isinstance(command, OfferTask) and isinstance(outcome, TaskOutcome):
+            self.client.world.task_offers.append((command.task_id, command.code))
+            self.offered.add(command.lease_id)
+            if self.random.random() < 0.6:
+                self.held.pop(command.task_id, None)  # it goes on to other work
         if isinstance(outcome, Claimed):
             self.held |= {taken.task.id: taken.lease_id for taken in outcome.taken}
         elif isinstance(outcome, Replayed):

@@ -66,6 +66,9 @@ class World:
         self.database = Database(self)
         self.requests: dict[str, Request] = {}
         self.known_tasks: set[str] = set()
+        self.job_offers: list[tuple[str, str]] = []
+        self.task_offers: list[tuple[str, str]] = []
+        """(name or id, code) of every offer whose giver has passed its code on."""
         self.receiver = Receiver()
         self.checker = Checker(self)
         self.network = Network(self)
