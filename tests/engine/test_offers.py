@@ -19,6 +19,7 @@ from tests.support import (
     BOB,
     CAUSE,
     START,
+    acquire,
     check_log,
     claim,
     every,
@@ -130,6 +131,13 @@ def test_a_code_that_accepts_no_open_offer_is_refused_and_changes_nothing(held, 
     refused(held, claim("job", "l2", offer="code-3"), "expired")
     refused(held, claim("other", "l2", offer="code-3"), "no_offer")
     check_log(held)
+
+
+def test_a_lock_cannot_be_offered(store):
+    lease_id = run(store, acquire("job")).lease_id
+    with pytest.raises(OfferRefused, match="held as a lock"):
+        run(store, offer("job", lease_id))
+    assert row(store).offer is None
 
 
 def test_an_accepted_code_works_once(held):

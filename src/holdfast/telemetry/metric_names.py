@@ -78,7 +78,7 @@ RENEWALS = _counter("holdfast_renewals", "Renewals by holders.", family=FAMILIES
 RELEASES = _counter(
     "holdfast_releases",
     "Leases released by their holder (also with the outcome done or failed) or with its session, forced by an"
-    " administrator, or never delivered.",
+    " administrator, handed over, or never delivered.",
     family=CLAIMED,
     how=("released", "forced", "undelivered", "done", "failed", "handed_over"),
 )

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from holdfast.core import lease as leases
 from holdfast.core import offer as offers
 from holdfast.core import session as sessions
-from holdfast.core.lease import SESSION_ENDED, Lease, proof_of
+from holdfast.core.errors import OfferRefused
+from holdfast.core.lease import JOB, SESSION_ENDED, Lease, proof_of
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.engine.verbs.jobs import Changed, HolderCommand
@@ -23,9 +24,10 @@ class OfferJob(HolderCommand, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> Changed:
         """The offered job: it is held at least until the end of the offer, and belongs to no session."""
-        offered = offers.make(
-            self.find_held(view), proof=proof_of(self.code), to=self.to, lasts=self.lasts, now=view.now
-        )
+        held = self.find_held(view)
+        if held.kind != JOB:
+            raise OfferRefused(f"{self.name} is held as a {held.kind}: only jobs can be offered", reason="not_a_job")
+        offered = offers.make(held, proof=proof_of(self.code), to=self.to, lasts=self.lasts, now=view.now)
         return Changed(lease=view.put(offered, offers.OFFERED), now=view.now)
 
 

@@ -251,7 +251,7 @@ OPERATION_SCHEMAS = {
     "offer_job": OperationSchema(
         {200: OfferedJob},
         body=request_body("OfferJobBody", offers.OfferBody, FIELDS["offer_job"], lease_id=UUID_TEXT),
-        refusals=(errors.LeaseLost,),
+        refusals=(errors.LeaseLost, errors.OfferRefused),
     ),
     "withdraw_job_offer": OperationSchema(
         {200: (RenewedJob, ReleasedJob)},
