@@ -12,7 +12,7 @@ from tests.support import DrivenClock, make_store
 ALWAYS = ("lost", "held", "granted", "takeover", "lease.expired")
 LONG_RUN = (
     "released", "done", "completed", "failed", "taken", "session_over", "task.expired", "session.expired",
-    "session.ended",
+    "session.ended", "lease.handed_over",
     "task.dead_lettered", "lease.reissued", "resumed with holdings", "unknown and applied", "unknown and not applied",
     "unavailable",
 )  # fmt: skip

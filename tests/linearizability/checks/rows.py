@@ -38,7 +38,10 @@ def matches(before: Any, after: Any, row: Row) -> Any | None:
         row.get("attempt_count", 0),
     ):
         return None
-    is_same = not isinstance(after, Job) or (after.done is None) == (row.get("done_at") is None)
+    is_same = not isinstance(after, Job) or (after.done is None, after.offer is None) == (
+        row.get("done_at") is None,
+        row.get("offer") is None,
+    )
     if after.proof is None:
         return after if is_same and row.get("proof") is None else None
     name = row.get("worker") if isinstance(after, Task) else row.get("owner")
@@ -58,7 +61,17 @@ def _exact(before: Any, after: Any, row: Row) -> Any | None:
     if row["token"] < after.token or (row["proof"] != before.proof and row["token"] <= before.token):
         return None
     until = row["expires_at"]
-    return after._replace(proof=row["proof"], token=row["token"], soonest=until, latest=until)
+    return _exact_offer(after._replace(proof=row["proof"], token=row["token"], soonest=until, latest=until), row)
+
+
+def _exact_offer(after: Any, row: Row) -> Any | None:
+    """The job with the code and the end of its offer; None if the row has another code."""
+    offer = row.get("offer") if isinstance(after, Job) else None
+    if offer is None:
+        return after
+    if after.offer != offer["proof"] and not str(after.offer).startswith("unknown"):
+        return None
+    return after._replace(offer=offer["proof"], open_soonest=offer["until"], open_latest=offer["until"])
 
 
 def changes_without_call(state: State, entry: LogEntry, rows: dict[str, Row], calls: list[Call]) -> Changes | None:
@@ -76,7 +89,7 @@ def changes_without_call(state: State, entry: LogEntry, rows: dict[str, Row], ca
     if verb == "extended":
         until = row["expires_at"]
         keeps_its_time = held.proof is not None and until >= min(held.soonest, entry.at + held.ttl)
-        return {key: held._replace(soonest=until, latest=until)} if keeps_its_time else None
+        return {key: _exact_offer(held._replace(soonest=until, latest=until), row)} if keeps_its_time else None
     if isinstance(held, Session):
         is_due = verb == "expired" and held.live and may_expire(held, now)
         return next(ways_to_end(state, name, now, expired=True)) if is_due else None

@@ -5,7 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import lease as leases
-from holdfast.core.errors import Conflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken, Trouble
+from holdfast.core.errors import (
+    Conflict,
+    LeaseLost,
+    OfferRefused,
+    SessionExpired,
+    SessionMissing,
+    SessionTaken,
+    Trouble,
+)
 from holdfast.core.event import Cause
 from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import Lease
@@ -13,7 +21,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Held
-from holdfast.engine.verbs import job_claims, jobs, sessions
+from holdfast.engine.verbs import job_claims, job_offers, jobs, sessions
 from holdfast.engine.verbs.tasks import claiming, creating, holding
 from holdfast.store.contract import Reader
 from holdfast.store.postgres.reader import PostgresReader
@@ -35,6 +43,9 @@ def fill_ids(call: Call) -> None:
         args["proof"] = proof_of(args["lease_id"])
     elif call.verb == "claim_task":
         args["seed"] = call.id
+    elif call.verb == "offer_job":
+        args["code"] = f"code of {call.id}"
+        args["code_proof"] = proof_of(args["code"])
     elif call.verb == "open_session":
         args["new_secret"] = f"secret of {call.id}"
         args["fresh_secret"] = proof_of(args["new_secret"])
@@ -49,7 +60,8 @@ def command_of(call: Call) -> Command[Any]:
 
 def _claim_job(args: dict[str, Any]) -> dict[str, Any]:
     named = {"name": args["job"], "lease_id": args["lease_id"], "holder": args["holder"], "owner": args["owner"]}
-    return {"by": BY, "ttl": args["ttl"], "again": args["again"], **named, **_for_session(args)}
+    more = {"again": args["again"], "offer": args.get("code")}
+    return {"by": BY, "ttl": args["ttl"], **more, **named, **_for_session(args)}
 
 
 def _claim_task(args: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +103,7 @@ _COMMANDS: dict[str, tuple[Any, Any]] = {
     "claim_job": (job_claims.ClaimJob, _claim_job),
     "heartbeat_job": (jobs.HeartbeatJob, _job),
     "release_job": (jobs.ReleaseJob, _release_job),
+    "offer_job": (job_offers.OfferJob, lambda args: {**_job(args), "code": args["code"], "lasts": args["lasts"]}),
     "create_task": (creating.CreateTask, _create_task),
     "claim_task": (claiming.ClaimTasks, _claim_task),
     "heartbeat_task": (holding.HeartbeatTask, _task),
@@ -125,8 +138,9 @@ def answer_of(call: Call, outcome: Any) -> dict[str, Any] | None:
         case job_claims.Done():
             shown = {"is": "done", "result": outcome.lease.result}
         case jobs.Changed():
-            done = "released" if call.verb == "release_job" else "renewed"
+            done = {"release_job": "released", "offer_job": "offered"}.get(call.verb, "renewed")
             shown = {"is": done, "expires_at": outcome.lease.expires_at}
+            shown |= {"code": call.args["code"]} if call.verb == "offer_job" else {}
         case claiming.Claimed():
             (granted,) = outcome.taken
             task = granted.task
@@ -172,6 +186,8 @@ def _refusal(call: Call, error: BaseException) -> dict[str, Any] | None:
         return None if error.applied == "unknown" else {"is": "unavailable"}
     if isinstance(error, SessionTaken):
         return {"is": "taken"}
+    if isinstance(error, OfferRefused):
+        return {"is": "offer_refused"}
     if isinstance(error, SessionExpired | SessionMissing):
         return {"is": "session_over"}
     if not isinstance(error, Conflict):

@@ -90,7 +90,14 @@ def request_of(call: Call) -> Sent:
 def _claim_job(call: Call) -> Sent:
     body = {"owner": call.args["owner"], "ttl_seconds": call.args["ttl"] // SECOND, **_for_session(call)}
     body["again"] = call.args["again"]
+    if "code" in call.args:
+        body["offer"] = call.args["code"]
     return "POST", f"/v1/jobs/{call.args['job']}/claim", body
+
+
+def _offer_job(call: Call) -> Sent:
+    body = {"lease_id": call.args["lease_id"], "expires_in_seconds": call.args["lasts"] // SECOND}
+    return "POST", f"/v1/jobs/{call.args['job']}/offer", body
 
 
 def _claim_task(call: Call) -> Sent:
@@ -121,6 +128,7 @@ def _end_session(call: Call) -> Sent:
 _REQUESTS = {
     "claim_job": _claim_job,
     "claim_task": _claim_task,
+    "offer_job": _offer_job,
     "create_task": _create_task,
     "open_session": _open_session,
     "end_session": _end_session,
@@ -161,7 +169,8 @@ def _refusal(call: Call, body: dict[str, Any]) -> dict[str, Any]:
         return {"is": "over", "generation": 0, "held": []}
     if code in LOST:
         return {"is": "lost", "held_by": body.get("held_by")}
-    known = "session_over" if code in OVER else "taken" if code == "session_taken" else None
+    known = {"session_taken": "taken", "offer_refused": "offer_refused"}.get(code)
+    known = "session_over" if code in OVER else known
     assert known is not None, f"{call}: {body}"
     return {"is": known}
 
@@ -174,6 +183,11 @@ def _granted_job(call: Call, body: dict[str, Any]) -> dict[str, Any]:
         return {"is": "held", "owner": body["owner"], "expires_at": until}
     ids = {"lease_id": body["lease_id"], "proof": proof_of(body["lease_id"]), "token": body["token"]}
     return {"is": "granted", **ids, "expires_at": until, "now": _instant(body["claimed_at"])}
+
+
+def _offered(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    call.args["code_proof"] = proof_of(body["offer"])
+    return {"is": "offered", "expires_at": _instant(body["expires_at"]), "code": body["offer"]}
 
 
 def _done(body: dict[str, Any]) -> dict[str, Any]:
@@ -215,6 +229,7 @@ def _read_job(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 _ANSWERS = {
     "claim_job": _granted_job,
     "claim_task": _granted_task,
+    "offer_job": _offered,
     "create_task": _created_task,
     "open_session": _begun,
     "end_session": lambda call, body: {"is": "ended"},

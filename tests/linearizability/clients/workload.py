@@ -31,6 +31,8 @@ class Names:
     """The id of its session."""
     secret: str | None = None
     tasks: list[str] = field(default_factory=list)
+    offers: list[tuple[str, str]] = field(default_factory=list)
+    """(job, code) of every offer that was answered."""
     made: int = 0
 
     def __post_init__(self) -> None:
@@ -96,12 +98,19 @@ class Worker:
         if lease_id is None or draw < 0.1:
             asked = {"job": job, "owner": self.name, "ttl": self._ttl(), "lease_id": None, "proof": None}
             asked["again"] = self.rng.random() < 0.5
+            if self.names.offers and self.rng.random() < 0.3:
+                asked["job"], code = self.rng.choice(self.names.offers[-2:])
+                return "claim_job", asked | {"code": code, "offer": proof_of(code)} | self._for_session()
             if self.names.wait_seconds:
                 asked["wait_seconds"] = self.rng.choice([0.0, self.names.wait_seconds])
             return "claim_job", asked | self._for_session()
         if draw < 0.15:
             del self.jobs[job]
             return "read_job", {"job": job}
+        if draw < 0.25:
+            lasts = self.rng.choice([self.names.ttl, 2 * self.names.ttl])
+            mine = {"job": job, "lease_id": lease_id, "proof": proof_of(lease_id)}
+            return "offer_job", mine | {"lasts": lasts, "code": None, "code_proof": None}
         verb = "heartbeat_job" if draw < 0.65 else "release_job"
         is_done = verb == "release_job" and self.rng.random() < 0.5
         result = {"result": f'"{proof_of(lease_id)}"'} if is_done else {}
@@ -165,7 +174,9 @@ class Worker:
             self.tasks.append((answer["task"], answer["lease_id"]))
         elif call.verb == "open_session" and kind == "opened":
             self._learn_session(answer)
-        elif call.verb in {"release_job", "heartbeat_job"} and kind != "renewed" and not keeps_stale:
+        elif call.verb == "offer_job" and kind == "offered":
+            self.names.offers.append((args["job"], answer["code"]))
+        elif call.verb in {"release_job", "heartbeat_job", "offer_job"} and kind != "renewed" and not keeps_stale:
             self.jobs.pop(args["job"], None)
         elif call.verb.endswith("_task") and kind != "renewed" and "lease_id" in args and not keeps_stale:
             self.tasks = [each for each in self.tasks if each[0] != args["task"]]

@@ -14,6 +14,7 @@ STEPS: dict[str, Callable[[State, Call, Moment], Iterator[Changes]]] = {
         jobs.claim_job,
         jobs.heartbeat_job,
         jobs.release_job,
+        jobs.offer_job,
         jobs.read_job,
         tasks.create_task,
         tasks.claim_task,

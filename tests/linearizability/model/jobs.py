@@ -11,6 +11,7 @@ from tests.linearizability.model.objects import (
     Moment,
     Session,
     State,
+    as_holder_finds_it,
     deadline,
     fits,
     free,
@@ -24,6 +25,9 @@ from tests.linearizability.model.objects import (
 
 def claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """Granted if it is free, else held; refused if the session to claim for is over or was resumed by another."""
+    if "offer" in call.args:
+        yield from _take_over(state, call, now)
+        return
     key = ("job", call.args["job"])
     job: Job = state[key]
     answer = call.answer
@@ -45,6 +49,52 @@ def claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
         yield from _held(state, call, now)
     elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
         yield {}
+
+
+def _take_over(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Granted for the code of an open offer, whoever holds it; refused for any other."""
+    key = ("job", call.args["job"])
+    job: Job = state[key]
+    kind = None if call.answer is None else call.answer["is"]
+    now = now.after(job.at)
+    if not now.is_possible:
+        return
+    is_code = job.proof is not None and job.offer == call.args["offer"]
+    if kind in {None, "granted"} and may_claim_for(state, call, now):
+        if is_code and may_live(job, now) and job.open_latest > now.soonest:
+            yield from _grant(state, call, now, {key: free(job, now)})
+    elif kind == "offer_refused":
+        if not is_code or may_expire(job, now) or job.open_soonest <= now.latest:
+            yield {}
+    elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
+        yield {}
+
+
+def offer_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Offered by its live holder: it is held at least until the end of the offer, and belongs to no session."""
+    key = ("job", call.args["job"])
+    job: Job = state[key]
+    now = now.after(job.at)
+    if not now.is_possible:
+        return
+    for found in as_holder_finds_it(job, now):
+        if call.answer is None or call.answer["is"] == "offered":
+            if is_held_by(state, found, call.args["proof"], now):
+                ends = deadline(now, call.args["lasts"])
+                offered = found._replace(
+                    offer=call.args["code_proof"] or f"unknown {call.id}", session=None, at=now.at,
+                    kept=found.session if found.offer is None else found.kept,
+                    open_soonest=ends["soonest"], open_latest=ends["latest"], **_later(found, ends),
+                )  # fmt: skip
+                if fits(None if call.answer is None else call.answer["expires_at"], offered, None):
+                    yield {key: offered}
+        elif call.answer["is"] == "lost":
+            yield from lost(state, found, call, now)
+
+
+def _later(job: Job, ends: dict[str, int]) -> dict[str, int]:
+    """The deadline of a lease that is not shortened."""
+    return {"soonest": max(job.soonest, ends["soonest"]), "latest": max(job.latest, ends["latest"])}
 
 
 def _held(state: State, call: Call, now: Moment) -> Iterator[Changes]:
@@ -82,14 +132,16 @@ def heartbeat_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     now = now.after(job.at)
     if not now.is_possible:
         return
-    if call.answer is None or call.answer["is"] == "renewed":
-        if is_held_by(state, job, call.args["proof"], now):
-            renewed = job._replace(at=now.at, **deadline(now, job.ttl))
-            shown = None if call.answer is None else call.answer["expires_at"]
-            if fits(shown, renewed, _session(state, job.session)):
-                yield {key: renewed}
-    elif call.answer["is"] == "lost":
-        yield from lost(state, job, call, now)
+    for found in as_holder_finds_it(job, now):
+        if call.answer is None or call.answer["is"] == "renewed":
+            if is_held_by(state, found, call.args["proof"], now):
+                ends = deadline(now, found.ttl)
+                renewed = found._replace(at=now.at, **(ends if found.offer is None else _later(found, ends)))
+                shown = None if call.answer is None else call.answer["expires_at"]
+                if fits(shown, renewed, _session(state, found.session)):
+                    yield {key: renewed}
+        elif call.answer["is"] == "lost":
+            yield from lost(state, found, call, now)
 
 
 def release_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
@@ -99,11 +151,12 @@ def release_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     now = now.after(job.at)
     if not now.is_possible:
         return
-    if call.answer is None or call.answer["is"] == "released":
-        if is_held_by(state, job, call.args["proof"], now):
-            yield {key: free(job, now)._replace(done=call.args.get("result"))}
-    elif call.answer["is"] == "lost":
-        yield from lost(state, job, call, now)
+    for found in as_holder_finds_it(job, now):
+        if call.answer is None or call.answer["is"] == "released":
+            if is_held_by(state, found, call.args["proof"], now):
+                yield {key: free(found, now)._replace(done=call.args.get("result"))}
+        elif call.answer["is"] == "lost":
+            yield from lost(state, found, call, now)
 
 
 def read_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:

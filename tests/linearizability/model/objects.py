@@ -56,6 +56,13 @@ class Job(NamedTuple):
     session: str | None = None
     done: str | None = None
     """The result of the work, if it is done; it stays while somebody does it again."""
+    offer: str | None = None
+    """The hash of the code of its holder's last offer."""
+    open_soonest: int = 0
+    open_latest: int = 0
+    """When the offer ends."""
+    kept: str | None = None
+    """The session that it was claimed for, to which it does not belong while it is offered."""
     at: int = 0
     """When it last changed."""
 
@@ -123,6 +130,14 @@ def session_may_be_over(state: State, session: str | None, now: Moment) -> bool:
         return False
     found: Session = state["session", session]
     return not found.live or may_expire(found, now)
+
+
+def as_holder_finds_it(job: Job, now: Moment) -> Iterator[Job]:
+    """The job as a write of its holder finds it: after the end of its offer it belongs to its session again."""
+    if job.offer is None or job.open_latest > now.soonest:
+        yield job
+    if job.offer is not None and job.open_soonest <= now.latest:
+        yield job._replace(session=job.kept, offer=None, kept=None)
 
 
 def free(job: Job, now: Moment) -> Job:

@@ -113,6 +113,8 @@ not succeed later.
 3. While you work: `POST …/heartbeat` with `lease_id`, every `heartbeat_every_seconds`; add `checkpoint` and `note`.
 4. When done: `POST …/release` with your `lease_id` and a `note` for the next owner.
 5. Read `previous`: the note and checkpoint of the last owner.
+6. To hand it to another agent without a gap: `POST …/offer` with your `lease_id`, `note` and `checkpoint`. Give the
+   secret `offer` of the answer to that agent, which claims with it; then you may stop. Tasks can be offered as well.
 
 Send your `token` with every write to an external system, which should refuse smaller tokens.
 
