@@ -62,7 +62,7 @@ def test_another_workers_task_is_status_1_and_a_lost_one_5(shell, queue):
 def test_dead_letters_are_awaited_and_requeued(shell, queue):
     made = create(shell, queue)
     lease = shell("next", queue, "-o", "json").json["leaseId"]
-    assert "lease_id" in shell("task", "fail", made, "--permanent").err
+    assert "lease_id" in shell("task", "fail", made, "--permanent", "--worker", "another").err
     waiting = shell.start("await", "task", made, "-o", "json")
     time.sleep(0.3)
     assert shell("task", "fail", made, "--lease", lease, "--reason", "broken", "--permanent").status == 0

@@ -25,6 +25,13 @@ certificates to trust instead of the system's.
 Key files must be readable only by you. A key is never an argument, because other users can list the arguments of a
 process. It is not sent over plain HTTP to another machine unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true.
 
+**Lease ids.** What `claim`, `next` and `task claim` were granted is remembered, so `heartbeat`, `release`, `guard`
+and the verbs of a task's holder need no `--lease`. Each server and agent has a file in
+`~/.local/state/holdfast/agents`, readable only by you. The agent is `--owner` (of a task `--worker`), else
+`HOLDFAST_OWNER`, else user@host: give each agent of a machine a name of its own, and none releases what another
+claimed. A lease that was released or lost is forgotten. `--lease` comes first, then, inside `holdfast run`, the lease
+of its job. `mine` lists what the key holds.
+
 **Output.** Results go to stdout, messages to stderr. On a terminal, text output has columns and bold names (`NO_COLOR`
 turns bold off); elsewhere each line is a name, a tab and a value. `-o wide` prints every field in full, `-o json` the
 server's document on one line, `-o yaml` the same as YAML. Text output shows control, invisible and bidirectional
@@ -35,6 +42,8 @@ holdfast run deploy/web -w 60 -- ./deploy.sh                  # one at a time, o
 holdfast task create review --payload '{"pr": 1842}'
 holdfast next review -w 300 -o json                           # waits for a task
 holdfast events --follow --kind 'task.*'
+holdfast claim deploy/api
+holdfast release deploy/api                                   # the lease id is remembered
 ```
 
 | exit status | |

@@ -58,18 +58,30 @@ def second_words(first: str) -> list[str]:
 
 
 def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | None:
-    """Set the lease (inside `holdfast run`) and the caller's name where no flag did; what is still missing."""
+    """Set the caller's name and its lease where no flag did; what is still missing.
+
+    The lease is that of `holdfast run`, if the verb runs inside it, else the one that an earlier claim remembered.
+    """
     fields = {argument.field for argument in verb.arguments}
-    if "lease_id" in fields and verb.operation.endswith("_job") and arguments.get("lease_id") is None:
-        arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE")
-        if not arguments["lease_id"]:
-            return "--lease is required: the lease_id from the claim (inside `holdfast run`: $HOLDFAST_LEASE)"
     for field in ("owner", "candidate_id"):
         if field in fields and arguments.get(field) is None:
-            arguments[field] = _default_name()
+            arguments[field] = default_name()
+    if "lease_id" not in fields or arguments.get("lease_id") is not None:
+        return None
+    is_job = verb.operation.endswith("_job")
+    running = os.environ.get("HOLDFAST_JOB")
+    if is_job and (running is None or arguments.get("job_id") in {None, running}):
+        arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE") or None
+    if arguments["lease_id"] is None:
+        from holdfast.transport.cli.held_leases import find_lease  # imports the client
+
+        arguments["lease_id"] = find_lease(verb.operation, arguments)
+    if is_job and arguments["lease_id"] is None:
+        return f"--lease is required: {arguments['owner']} claimed no such job with this program on this machine"
     return None
 
 
-def _default_name() -> str:
+def default_name() -> str:
+    """The name of the agent: HOLDFAST_OWNER, or user and machine."""
     user = os.environ.get("USER") or os.environ.get("LOGNAME") or "user"
     return os.environ.get("HOLDFAST_OWNER") or f"{user}@{os.uname().nodename}"

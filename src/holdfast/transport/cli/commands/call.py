@@ -10,13 +10,16 @@ from holdfast.client.errors import HoldfastError, Unreachable
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.credentials import BadAddress, read_private
+from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.output import escape, is_document, print_answer, print_document, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 
 
 def call(invocation: Invocation) -> int:
     """Call the verb's operation with its arguments, as they are."""
-    answer = client_for(invocation.arguments).call(invocation.verb.operation, **invocation.arguments)
+    with remembering(invocation) as remember:
+        answer = client_for(invocation.arguments).call(invocation.verb.operation, **invocation.arguments)
+        remember(answer)
     print_answer(answer, invocation.verb, invocation.output)
     if invocation.verb.is_claim:
         return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
@@ -37,10 +40,23 @@ def offer(invocation: Invocation) -> int:
 
 def open_session(invocation: Invocation) -> int:
     """`session open`: the secret comes from a file or stdin, because other users can list arguments."""
-    path = invocation.arguments.pop("secret_file")
-    if path is not None:
-        invocation.arguments["secret"] = (sys.stdin.readline() if path == "-" else read_private(path)).strip()
+    invocation.arguments["secret"] = _take_secret(invocation)
     return call(invocation)
+
+
+def list_mine(invocation: Invocation) -> int:
+    """`mine`: what the key holds, also of other agents than this one."""
+    arguments = invocation.arguments
+    arguments["owner"], arguments["session_secret"] = arguments.pop("whose"), _take_secret(invocation)
+    return call(invocation)
+
+
+def _take_secret(invocation: Invocation) -> str | None:
+    """The secret of a session, in a file or on stdin."""
+    path = invocation.arguments.pop("secret_file")
+    if path is None:
+        return None
+    return (sys.stdin.readline() if path == "-" else read_private(path)).strip()
 
 
 def add_webhook(invocation: Invocation) -> int:

@@ -9,6 +9,7 @@ from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.credentials import BadAddress
+from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.long_wait import call_until, is_granted
 from holdfast.transport.cli.output import escape, print_answer, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
@@ -18,8 +19,10 @@ def claim(invocation: Invocation) -> int:
     """Claim a job, and wait for it longer than one request can."""
     arguments = invocation.arguments
     wait = arguments.pop("wait_seconds") or 0.0
-    client, operation = client_for(arguments), take_names(arguments)
-    answer = call_until(client, operation, arguments, wait, is_granted)
+    with remembering(invocation) as remember:
+        client, operation = client_for(arguments), take_names(arguments)
+        answer = call_until(client, operation, arguments, wait, is_granted)
+        remember(answer)
     print_answer(answer, invocation.verb, invocation.output)
     return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
 
@@ -41,7 +44,8 @@ def guard(invocation: Invocation) -> int:
     if job_id is None or arguments["lease_id"] is None:
         raise BadAddress("no job to guard: give its name and --lease, or run it inside `holdfast run`")
     try:
-        client_for(arguments).call(invocation.verb.operation, **arguments)
+        with remembering(invocation) as remember:
+            remember(client_for(arguments).call(invocation.verb.operation, **arguments))
     except HoldfastError as error:
         print_message(f"holdfast: stop work on {escape(job_id)}: {escape(error.message)} ({escape(error.code)})")
         return invocation.held_status(exit_status.STALE)

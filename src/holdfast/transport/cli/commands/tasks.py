@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.call import call
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.long_wait import NO_LIMIT, call_until
 from holdfast.transport.cli.output import is_document, print_answer, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
@@ -26,7 +27,9 @@ def claim_next(invocation: Invocation) -> int:
     arguments = invocation.arguments
     wait = arguments.pop("wait_seconds") or 0.0
     arguments["types"] = arguments["types"] or None
-    answer = call_until(client_for(arguments), invocation.verb.operation, arguments, wait, _has_task)
+    with remembering(invocation) as remember:
+        answer = call_until(client_for(arguments), invocation.verb.operation, arguments, wait, _has_task)
+        remember(answer)
     if _has_task(answer) or is_document(invocation.output):
         print_answer(answer, invocation.verb, invocation.output)
     elif answer.get("message") == "busy":

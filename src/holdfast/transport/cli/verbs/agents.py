@@ -30,7 +30,8 @@ AGENT_VERBS = (
         "succeed only while a job is still yours",
         (
             positional("NAME", "job_id", "name of the job ($HOLDFAST_JOB)", required=False),
-            flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE)"),
+            flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE, or remembered)"),
+            flag("--owner", "owner", "WHO", "your name, as in the claim ($HOLDFAST_OWNER, or user@host)"),
             HELD_STATUS,
         ),
         "heartbeat_job",

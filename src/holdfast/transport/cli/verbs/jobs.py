@@ -31,7 +31,8 @@ _TTL = flag(
 _METADATA = flag(
     "--metadata", "metadata", "JSON", "an object or a string, visible to others; @file reads a file", parse_json_or_text
 )
-_LEASE = flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE)")
+_LEASE = flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE, or remembered)")
+_CLAIMER = flag("--owner", "owner", "WHO", "your name, as in the claim ($HOLDFAST_OWNER, or user@host)")
 _TOKEN = flag("--token", "token", "NUMBER", "the token from the claim, checked too", int)
 _NOTE = flag("--note", "note", "TEXT", "a note for the next owner")
 _ANY = switch("--any", "any", "NAME is a list, separated by commas: claim the first that is free")
@@ -68,6 +69,7 @@ JOB_VERBS = (
         "claim_job",
         "commands.jobs:claim",
         is_claim=True,
+        more="The lease_id is remembered on this machine, for `heartbeat`, `release` and `guard` of the same owner.",
     ),
     Verb(
         "heartbeat",
@@ -75,6 +77,7 @@ JOB_VERBS = (
         (
             _NAME,
             _LEASE,
+            _CLAIMER,
             _TTL,
             _TOKEN,
             _NOTE,
@@ -89,6 +92,7 @@ JOB_VERBS = (
         (
             _NAME,
             _LEASE,
+            _CLAIMER,
             _TOKEN,
             _NOTE,
             _CHECKPOINT,
@@ -104,6 +108,26 @@ JOB_VERBS = (
         (_NAME, _LEASE, _NOTE, _CHECKPOINT, *OFFER_TERMS),
         "offer_job",
         "commands.call:offer",
+    ),
+    Verb(
+        "mine",
+        "list what this key holds: sessions, jobs, locks and tasks",
+        (
+            flag("--owner", "whose", "WHO", "only what was claimed under this name"),
+            flag("--session", "session_id", "ID", "only this session and what it holds"),
+            flag(
+                "--secret-file",
+                "secret_file",
+                "FILE",
+                "show the session's lease ids, by the secret in this file; - for stdin",
+            ),
+            limit(bounds.JOB_PAGE),
+            CURSOR,
+        ),
+        "list_mine",
+        "commands.call:list_mine",
+        rows="held",
+        columns=("id", "kind", "expires_in_seconds", "owner", "note"),
     ),
     Verb("owner", "show the owner of a job, or how its last ownership ended", (_NAME,), "get_job_owner"),
     Verb(

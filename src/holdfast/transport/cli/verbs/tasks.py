@@ -24,7 +24,8 @@ _SESSION = (
     SESSION_LEASE,
 )
 _PROOF = (
-    flag("--lease", "lease_id", "ID", "the leaseId from the claim; required in the server's own account"),
+    flag("--lease", "lease_id", "ID", "the leaseId from the claim (remembered); required in the server's own account"),
+    flag("--worker", "worker_id", "WHO", "your name, as in the claim"),
     flag("--token", "fencing_token", "NUMBER", "the fencingToken from the claim, checked too", int),
 )
 _HANDOVER = (
