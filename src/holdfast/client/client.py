@@ -20,11 +20,13 @@ from holdfast.client.event_stream import (
 from holdfast.client.forks import call_after_fork, copy_event
 from holdfast.client.leases.claims import JobClaim, LeaderClaim, TaskByIdClaim, TaskClaim
 from holdfast.client.leases.renewals import Renewals
-from holdfast.client.leases.types import Job, Leader, TaskLease
+from holdfast.client.leases.reservation import reservation_claim
+from holdfast.client.leases.types import Job, Leader, Reservation, TaskLease
 from holdfast.client.methods.all import Methods
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, Call, NotSent
 from holdfast.client.sse import Frame
+from holdfast.operations.bounds import RESERVATION_TTL
 
 TIMEOUT = 10.0
 """Seconds for one attempt, in addition to the time that the call asks the server to wait."""
@@ -186,6 +188,25 @@ class Client(Methods[Document]):
     ) -> Job:
         """The first of several jobs that is free, as `job` does; its `id` says which. `order="random"` mixes them."""
         return Job(self, JobClaim({"any_of": list(any_of)}, owner, metadata, ttl, more), wait)
+
+    def reserve(
+        self,
+        *paths: str,
+        space: str | None = None,
+        owner: str | None = None,
+        mode: str = "exclusive",
+        ttl_seconds: int = RESERVATION_TTL.default,
+        wait: float = 0.0,
+        **more: Any,
+    ) -> Reservation:
+        """Files that are reserved, all or none, inside a `with` block: renewed meanwhile, released at its end.
+
+        `paths` are patterns such as `src/auth/**`; `mode` is `exclusive` or `shared`. The `space` is the repository: by
+        default HOLDFAST_SPACE, or what its `.holdfast.toml` says; `owner` is HOLDFAST_OWNER, or user@host. If others
+        hold the files for longer than `wait` seconds, Held is raised, with `conflicts`.
+        """
+        more |= {"mode": mode, "ttl_seconds": ttl_seconds}
+        return Reservation(self, reservation_claim(paths, space=space, owner=owner, more=more), wait)
 
     def leader(
         self, election_id: str, candidate: str, *, metadata: str | None = None, ttl: int = 30, wait: float = 0.0

@@ -8,7 +8,7 @@ HoldfastError
 ├── NotFound           it does not exist, or belongs to another account
 ├── Conflict           the current state does not allow it
 │   ├── LeaseLost      you held it and no longer do, or that is no longer certain
-│   ├── Held           another holder has it: `owner`
+│   ├── Held           another holder has it: `owner`, and for files `conflicts`
 │   ├── Done           the work is done already: `result`
 │   ├── CursorAhead    the log ends before the cursor: it is of another log
 │   ├── CursorTooOld   the next events were removed; `oldest` in `document` is the first that is left
@@ -130,7 +130,15 @@ class Held(Conflict):
     def owner(self) -> str | None:
         """The holder, by the name it gave itself."""
         leader = self.document.get("leader") or {}
-        return self.document.get("owner") or self.document.get("heldBy") or leader.get("candidate_id")
+        first = self.conflicts[0] if self.conflicts else {}
+        found: str | None = self.document.get("owner") or self.document.get("heldBy") or leader.get("candidate_id")
+        return found or first.get("owner")
+
+    @property
+    def conflicts(self) -> list[Document]:
+        """The reservations that are in the way of files; empty for anything else."""
+        conflicts: list[Document] = self.document.get("conflicts") or []
+        return conflicts
 
 
 class Done(Conflict):

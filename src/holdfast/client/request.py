@@ -20,6 +20,7 @@ _CAMEL = {"unique_key", "session_id", "created_after", "created_before", "update
 """Query parameters of `list_tasks` that are camelCase on the wire; bodies accept both spellings."""
 _REPEATABLE = {
     "heartbeat_leases",
+    "check_files",
     "acquire_lock",
     "renew_lock",
     "keepalive_session",
@@ -73,7 +74,8 @@ def find_operation(name: str) -> Operation:
 
 def accepts_idempotency_key(operation: Operation) -> bool:
     """Whether the server answers a repeated Idempotency-Key with its first answer."""
-    return operation.method == "POST" and operation.path.startswith(("/v1/jobs/", "/v1/tasks"))
+    routes = ("/v1/jobs/", "/v1/tasks", "/v1/reservations")
+    return operation.method == "POST" and operation.path.startswith(routes) and operation.name != "check_files"
 
 
 def is_repeatable(operation: Operation) -> bool:

@@ -46,7 +46,8 @@ class AsyncLease(LeaseBase):
         if not self._is_own:
             return  # this is a child of the process that holds the lease: only that process releases it
         try:
-            await self._finish(error)
+            if not self.is_settled:
+                await self._finish(error)
         finally:
             await self._renewals.discard(self)
 

@@ -1,17 +1,23 @@
-"""Leases for asyncio: a job, the leadership of an election, a task."""
+"""Leases for asyncio: a job, files, the leadership of an election, a task."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from typing import TYPE_CHECKING, Any
 
-from holdfast.client.errors import Document, HoldfastError
+from holdfast.client.errors import Document, HoldfastError, LeaseLost, NotFound
 from holdfast.client.leases.async_lease import AsyncLease
 from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
 from holdfast.client.leases.clock import now
+from holdfast.client.leases.reservation import ReservationBase
 from holdfast.client.leases.types import COMPLETE_SECONDS
 from holdfast.client.methods.jobs import done_for
 from holdfast.client.worker_errors import failure
 from holdfast.operations.bounds import DONE_FOR
+
+if TYPE_CHECKING:
+    from holdfast.client.async_client import AsyncClient
+    from holdfast.client.leases.reservation import ReservationClaim
 
 
 class AsyncWorkLease(JobLeaseBase, AsyncLease):
@@ -69,9 +75,31 @@ class AsyncJob(AsyncWorkLease):
         """Release the job as failed: the next owner finds that, and the result, in `previous`."""
         return await self._settle("release_job", outcome="failed", result=result)
 
-    async def _finish(self, error: BaseException | None) -> None:
-        if not self.is_settled:
-            await super()._finish(error)
+
+class AsyncReservation(ReservationBase, AsyncLease):
+    """Files that are reserved inside the `async with` block and released at its end."""
+
+    def __init__(self, client: AsyncClient, claim: ReservationClaim, wait: float = 0.0) -> None:
+        super().__init__(client, claim, wait)
+        self._one_change = asyncio.Lock()
+        """Changes are sent one at a time, so that `paths` are those of the last one."""
+
+    async def extend(self, *paths: str) -> Document:
+        """Reserve more files, all or none. It never waits: raises Held, with `conflicts`, if others hold them."""
+        return await self._change("extend_reservation", paths)
+
+    async def release(self, *paths: str) -> Document:
+        """Release some of `paths`, as they are written there, and hold the others; without arguments release all."""
+        return await self._change("release_files", paths)
+
+    async def _change(self, operation: str, paths: tuple[str, ...]) -> Document:
+        self._check_process()
+        async with self._one_change:
+            try:
+                return self.changed(await self._client.call(operation, **self.terms.proof, paths=paths or None))
+            except (LeaseLost, NotFound) as error:
+                self.state.refused(error)
+                raise
 
 
 class AsyncLeader(AsyncLease):
@@ -97,8 +125,6 @@ class AsyncTaskLease(TaskLeaseBase, AsyncWorkLease):
         return await self._settle("release_task", delay_seconds=delay_seconds)
 
     async def _finish(self, error: BaseException | None) -> None:
-        if self.is_settled:
-            return
         verb, fields = self.outcome(error)
         try:
             await self._settle(f"{verb}_task", **fields)

@@ -20,6 +20,9 @@ log = logging.getLogger("holdfast.client")
 class LeaseBase:
     """A held lease. Call `check()` before every step that must not be done twice."""
 
+    is_settled = False
+    """Whether it was done, completed, failed, released or offered before the end of its block."""
+
     def __init__(self) -> None:
         self._granted: LeaseState | None = None
         self._process = os.getpid()
@@ -72,8 +75,6 @@ class JobLeaseBase(LeaseBase):
     """A held job."""
 
     kind = "job"
-    is_settled = False
-    """Whether it was done, completed, failed, released or offered already."""
 
     @property
     def id(self) -> str:

@@ -14,7 +14,6 @@ from holdfast.client.leases.clock import now
 from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.operations.bounds import WAIT
 
-"""Seconds that the server lets one claim wait."""
 RETRY_SECONDS = 0.2
 UNCERTAIN = (LeaseLost, OutcomeUnknown)
 """Errors of a claim after which to claim again: the grant ended before its answer came, or the answer was lost."""
@@ -92,7 +91,7 @@ class JobClaim(msgspec.Struct, frozen=True):
 
     def arguments(self, left: float, /) -> dict[str, Any]:
         arguments = {"owner": self.owner, "metadata": self.metadata, "ttl_seconds": self.ttl}
-        return self.target | arguments | self.more | {"wait_seconds": _wait_seconds(left)}
+        return self.target | arguments | self.more | {"wait_seconds": wait_seconds(left)}
 
     def terms(self, document: Document) -> Terms | None:
         if document["status"] != "claimed":
@@ -116,7 +115,7 @@ class JobClaim(msgspec.Struct, frozen=True):
             return Done(f"job {document['job_id']} is done since {document['at']}", document=document)
         return Held(
             f"job {document['job_id']} is held by {document.get('owner')}",
-            retry_after=_retry_after(document),
+            retry_after=advised_pause(document),
             document=document,
         )
 
@@ -162,7 +161,9 @@ class LeaderClaim(msgspec.Struct, frozen=True):
     def refusal(self, document: Document) -> HoldfastError:
         leader = document["leader"]["candidate_id"]
         return Held(
-            f"election {self.election_id} is led by {leader}", retry_after=_retry_after(document), document=document
+            f"election {self.election_id} is led by {leader}",
+            retry_after=advised_pause(document),
+            document=document,
         )
 
     def pause(self, document: Document, /) -> float:
@@ -179,7 +180,7 @@ class TaskClaim(msgspec.Struct, frozen=True):
     operation: str = "claim_task"
 
     def arguments(self, left: float, /) -> dict[str, Any]:
-        return {"types": list(self.types), "worker_id": self.worker, "wait_seconds": _wait_seconds(left)} | self.more
+        return {"types": list(self.types), "worker_id": self.worker, "wait_seconds": wait_seconds(left)} | self.more
 
     def terms(self, document: Document) -> Terms | None:
         if document.get("leaseId") is None:
@@ -235,9 +236,11 @@ def _granted_duration(task: Document) -> Duration:
     return Duration(ttl, ttl / 3)
 
 
-def _wait_seconds(left: float) -> float | None:
+def wait_seconds(left: float) -> float | None:
+    """How long the server should wait, if `left` seconds of the wait are left; None if it should not."""
     return min(WAIT.most, left) if left > 0 else None
 
 
-def _retry_after(document: Document) -> float:
+def advised_pause(document: Document) -> float:
+    """Seconds after which a claim that was refused may succeed."""
     return float(document.get("retry_after_seconds", document.get("retry_after_ms", 0) / 1000))

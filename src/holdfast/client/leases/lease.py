@@ -48,7 +48,8 @@ class Lease(LeaseBase):
         if not self._is_own:
             return  # this is a child of the process that holds the lease: only that process releases it
         try:
-            self._finish(error)
+            if not self.is_settled:
+                self._finish(error)
         finally:
             self._client.renewals.discard(self)
 

@@ -1,13 +1,15 @@
-"""Leases for threads: a job, the leadership of an election, a task."""
+"""Leases for threads: a job, files, the leadership of an election, a task."""
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
-from holdfast.client.errors import Document, HoldfastError
+from holdfast.client.errors import Document, HoldfastError, LeaseLost, NotFound
 from holdfast.client.leases.base import JobLeaseBase, TaskLeaseBase, log
 from holdfast.client.leases.clock import now
 from holdfast.client.leases.lease import Lease
+from holdfast.client.leases.reservation import ReservationBase
 from holdfast.client.methods.jobs import done_for
 from holdfast.client.worker_errors import failure
 from holdfast.operations.bounds import DONE_FOR
@@ -15,6 +17,7 @@ from holdfast.operations.bounds import DONE_FOR
 if TYPE_CHECKING:
     from holdfast.client.client import Client
     from holdfast.client.leases.claims import TaskClaim
+    from holdfast.client.leases.reservation import ReservationClaim
     from holdfast.client.leases.state import LeaseState
 
 COMPLETE_SECONDS = 30.0
@@ -75,9 +78,31 @@ class Job(WorkLease):
         """Release the job as failed: the next owner finds that, and the result, in `previous`."""
         return self._settle("release_job", outcome="failed", result=result)
 
-    def _finish(self, error: BaseException | None) -> None:
-        if not self.is_settled:
-            super()._finish(error)
+
+class Reservation(ReservationBase, Lease):
+    """Files that are reserved inside the `with` block and released at its end."""
+
+    def __init__(self, client: Client, claim: ReservationClaim, wait: float = 0.0) -> None:
+        super().__init__(client, claim, wait)
+        self._one_change = threading.Lock()
+        """Changes are sent one at a time, so that `paths` are those of the last one."""
+
+    def extend(self, *paths: str) -> Document:
+        """Reserve more files, all or none. It never waits: raises Held, with `conflicts`, if others hold them."""
+        return self._change("extend_reservation", paths)
+
+    def release(self, *paths: str) -> Document:
+        """Release some of `paths`, as they are written there, and hold the others; without arguments release all."""
+        return self._change("release_files", paths)
+
+    def _change(self, operation: str, paths: tuple[str, ...]) -> Document:
+        self._check_process()
+        with self._one_change:
+            try:
+                return self.changed(self._client.call(operation, **self.terms.proof, paths=paths or None))
+            except (LeaseLost, NotFound) as error:
+                self.state.refused(error)
+                raise
 
 
 class Leader(Lease):
@@ -110,8 +135,6 @@ class TaskLease(TaskLeaseBase, WorkLease):
         return self._settle("release_task", delay_seconds=delay_seconds)
 
     def _finish(self, error: BaseException | None) -> None:
-        if self.is_settled:
-            return
         verb, fields = self.outcome(error)
         try:
             self._settle(f"{verb}_task", **fields)

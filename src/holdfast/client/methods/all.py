@@ -6,6 +6,7 @@ from holdfast.client.methods.accounts import AccountMethods
 from holdfast.client.methods.base import R
 from holdfast.client.methods.jobs import JobMethods
 from holdfast.client.methods.locks import LockMethods
+from holdfast.client.methods.reservations import ReservationMethods
 from holdfast.client.methods.sessions import SessionMethods
 from holdfast.client.methods.system import SystemMethods
 from holdfast.client.methods.tasks import TaskMethods
@@ -15,6 +16,7 @@ from holdfast.client.methods.worker_tasks import WorkerTaskMethods
 
 class Methods(
     JobMethods[R],
+    ReservationMethods[R],
     TaskMethods[R],
     WorkerTaskMethods[R],
     SessionMethods[R],

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 from holdfast.client.errors import LeaseLost
 from holdfast.client.lease_memory import JOB, TASK, LeaseMemory
+from holdfast.owner import default_owner
 from holdfast.transport.cli.credentials import address_of
 from holdfast.transport.cli.output import escape, print_message
-from holdfast.transport.cli.table import default_name
 from holdfast.transport.cli.verbs.verb import Invocation
 
 Arguments = dict[str, Any]
@@ -88,7 +88,7 @@ def _seconds_left(answer: Arguments) -> float:
 
 
 def _memory(use: Use, arguments: Arguments) -> LeaseMemory:
-    owner = arguments.get(use.owner_field) or default_name()
+    owner = arguments.get(use.owner_field) or default_owner()
     return LeaseMemory(address_of(arguments.get("url")), owner, _report)
 
 

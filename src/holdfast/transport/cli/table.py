@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from holdfast.owner import default_owner
 from holdfast.transport.cli.octostore.verbs import OCTOSTORE_VERBS
 from holdfast.transport.cli.verbs.agents import AGENT_VERBS
 from holdfast.transport.cli.verbs.events import EVENT_VERBS
@@ -65,7 +66,7 @@ def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | Non
     fields = {argument.field for argument in verb.arguments}
     for field in ("owner", "candidate_id"):
         if field in fields and arguments.get(field) is None:
-            arguments[field] = default_name()
+            arguments[field] = default_owner()
     if "lease_id" not in fields or arguments.get("lease_id") is not None:
         return None
     is_job = verb.operation.endswith("_job")
@@ -79,9 +80,3 @@ def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | Non
     if is_job and arguments["lease_id"] is None:
         return f"--lease is required: {arguments['owner']} claimed no such job with this program on this machine"
     return None
-
-
-def default_name() -> str:
-    """The name of the agent: HOLDFAST_OWNER, or user and machine."""
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or "user"
-    return os.environ.get("HOLDFAST_OWNER") or f"{user}@{os.uname().nodename}"
