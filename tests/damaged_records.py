@@ -51,6 +51,12 @@ CASES = (
     _case("leases", "metadata = '{\"a\":'", "metadata is not the JSON"),
     _case("leases", "ended = '[1]'", "ended is not the JSON"),
     _case("leases", "acl = '{}'", "acl is not the JSON"),
+    _case("leases", "offer = '{}'", "offer is not the JSON"),
+    _case(
+        "leases",
+        'proof = NULL, expires_at = NULL, offer = \'{"proof":"x","until":1,"lasts":1}\'',
+        "an offer but no lease",
+    ),
     _case("leases", "proof = NULL", "a deadline but no lease hash"),
     _case("leases", "expires_at = NULL", "a lease hash but no deadline"),
     _case("leases", "expires_at = -5", "expires_at: expected int >= 0"),
