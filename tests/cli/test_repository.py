@@ -3,8 +3,13 @@
 import json
 import os
 import pty
+import shutil
 import subprocess
+import tomllib
 
+import pytest
+
+from holdfast.transport.cli.commands.default_space import name_of
 from tests.cli.shell import PROGRAM, Shell
 from tests.compat.octostore.server import free_port
 
@@ -42,9 +47,73 @@ def test_init_in_an_empty_folder_leaves_nothing_behind_after_undo(shell):
     folder = shell.home / "empty"
     folder.mkdir()
     shell("init", folder, "--yes")
-    assert set(contents(folder)) == {"AGENTS.md", ".mcp.json", ".claude/skills/holdfast/SKILL.md"}
+    assert set(contents(folder)) == {
+        ".claude/skills/holdfast/SKILL.md",
+        ".holdfast.toml",
+        ".mcp.json",
+        "AGENTS.md",
+    }
     shell("init", folder, "--yes", "--undo")
     assert list(folder.iterdir()) == []
+
+
+def space_in(folder):
+    return tomllib.loads((folder / ".holdfast.toml").read_text())["space"]
+
+
+def git(folder, *words):
+    subprocess.run([shutil.which("git"), "-C", str(folder), *words], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("origin", "space"),
+    [
+        ("git@github.com:acme/shop.git", "acme/shop"),
+        ("ssh://git@git.example:2222/acme/shop.git", "acme/shop"),
+        ("https://user:secret@git.example/group/team/shop.git/", "group/team/shop"),
+        ("/srv/git/shop.git", "shop"),
+        ("file:///srv/git/shop.git", "shop"),
+    ],
+)
+def test_the_space_is_named_like_origin(origin, space):
+    assert name_of(origin) == space
+
+
+def test_init_names_the_space_after_origin_and_else_after_the_folder(shell):
+    folder = shell.home / "clone"
+    below = folder / "packages" / "web"
+    below.mkdir(parents=True)
+    git(folder, "init")
+    shell("init", folder, "--yes")
+    assert space_in(folder) == "clone"
+    shell("init", folder, "--yes", "--undo")
+    git(folder, "remote", "add", "origin", "https://git.example/acme/shop.git")
+    shell("init", below, "--yes")
+    assert space_in(below) == "acme/shop/packages/web"
+    shell("init", below, "--yes", "--undo")
+    shell("init", folder, "--yes")
+    assert space_in(folder) == "acme/shop"
+    shell("init", below, "--yes")
+    assert not (below / ".holdfast.toml").exists()
+
+
+def test_init_leaves_a_space_that_somebody_chose(shell):
+    folder = shell.home / "chosen"
+    folder.mkdir()
+    file = folder / ".holdfast.toml"
+    file.write_text('space = "ours"\n')
+    shell("init", folder, "--yes")
+    assert file.read_text() == 'space = "ours"\n'
+    shell("init", folder, "--yes", "--undo")
+    assert file.read_text() == 'space = "ours"\n'
+    file.write_text("[other]\nspace = 1\n")
+    shell("init", folder, "--yes")
+    assert tomllib.loads(file.read_text()) == {"space": "chosen", "other": {"space": 1}}
+    shell("init", folder, "--yes", "--undo")
+    assert file.read_text() == "[other]\nspace = 1\n"
+    file.write_text("space =")
+    refused = shell("init", folder, "--yes")
+    assert (refused.status, "is not TOML" in refused.err, file.read_text()) == (2, True, "space =")
 
 
 def test_init_asks_first(shell):

@@ -12,12 +12,14 @@ import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from holdfast.transport.cli.verbs.verb import WrongUsage
+
 DEFAULT_URL = "http://127.0.0.1:7700"
 SERVICE = "holdfast"
 """Service name of our entries in a keyring."""
 
 
-class BadAddress(Exception):
+class BadAddress(WrongUsage):
     """The address or the key cannot be used."""
 
 

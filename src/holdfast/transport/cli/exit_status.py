@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-OK, HELD, USAGE, MISSING, DENIED, STALE, LIMITED, UNREACHABLE, DONE = range(9)
+OK, HELD, USAGE, MISSING, DENIED, STALE, LIMITED, UNREACHABLE, DONE, NOT_ALLOWED = range(10)
 
 MEANINGS = {
     OK: "success",
@@ -16,6 +16,7 @@ MEANINGS = {
     LIMITED: "a rate limit, a quota or the plan is exhausted",
     UNREACHABLE: "no server answered, or it cannot serve now",
     DONE: "the job is done already",
+    NOT_ALLOWED: "`check-files`: another owner has reserved a file (-E changes this status)",
 }
 
 _BY_CODE = {

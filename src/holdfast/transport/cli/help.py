@@ -53,7 +53,7 @@ def usage(verb: Verb) -> str:
     command = ""
     for argument in arguments_of(verb):
         if argument.is_positional and argument.field == "command":
-            command = f" -- {argument.flags[0]} …"
+            command = f" -- {argument.flags[0]} …" if argument.required else f" [-- {argument.flags[0]} …]"
         elif argument.is_positional:
             name = f"{argument.flags[0]}{' …' if argument.many else ''}"
             parts.append(name if argument.required else f"[{name}]")

@@ -15,7 +15,7 @@ from holdfast import __version__
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli import help as help_text
 from holdfast.transport.cli.table import VERBS, arguments_of, fill_from_environment, find_verb
-from holdfast.transport.cli.verbs.verb import Argument, Invocation, Verb
+from holdfast.transport.cli.verbs.verb import Argument, Invocation, Verb, WrongUsage
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 _NUMBERS: dict[Any, str] = {int: "expected a whole number", float: "expected a number"}
@@ -53,7 +53,7 @@ def _main(words: list[str]) -> int:
 
 
 def _run(verb: Verb, arguments: dict[str, Any]) -> int:
-    """Import the verb's implementation and call it; report an error of the server or of the address."""
+    """Import the verb's implementation and call it; report an error of the server or of the arguments."""
     output, conflict_status = arguments.pop("output", None) or "text", arguments.pop("conflict_status", None)
     invocation = Invocation(verb, arguments, output, conflict_status)
     module, _, function = verb.command.partition(":")
@@ -63,7 +63,7 @@ def _run(verb: Verb, arguments: dict[str, Any]) -> int:
     call = import_module("holdfast.transport.cli.commands.call")
     try:
         return int(command(invocation))
-    except (call.HoldfastError, call.BadAddress) as error:
+    except (call.HoldfastError, WrongUsage) as error:
         return int(call.report_error(error, invocation))
 
 
@@ -97,12 +97,13 @@ class _Parser(argparse.ArgumentParser):
 def read_arguments(verb: Verb, words: list[str]) -> dict[str, Any]:
     """Parse the verb's fields. Words after `--` are the command to run, with flags that are not ours to parse."""
     parser = make_parser(verb)
-    if not any(argument.field == "command" for argument in verb.arguments):
-        return vars(parser.parse_args(words))
+    command = next((argument for argument in verb.arguments if argument.field == "command"), None)
+    if command is None:
+        return vars(parser.parse_intermixed_args(words))
     separator = words.index("--") if "--" in words else len(words)
-    arguments = vars(parser.parse_args(words[:separator]))
+    arguments = vars(parser.parse_intermixed_args(words[:separator]))
     arguments["command"] = words[separator + 1 :]
-    if not arguments["command"]:
+    if not arguments["command"] and (command.required or "--" in words):
         parser.error("the command to run is missing: write it after --")
     return arguments
 

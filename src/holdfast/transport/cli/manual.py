@@ -39,6 +39,7 @@ characters as codes, because agents may have written them.
 
 ```sh
 holdfast run deploy/web -w 60 -- ./deploy.sh                  # one at a time, on all machines
+holdfast reserve --space acme/shop src/auth/ README.md -- ./edit.sh   # nobody else changes these files meanwhile
 holdfast task create review --payload '{"pr": 1842}'
 holdfast next review -w 300 -o json                           # waits for a task
 holdfast events --follow --kind 'task.*'
@@ -55,9 +56,10 @@ def manual() -> str:
     """The whole page."""
     parts = [_INTRODUCTION.rstrip("\n")]
     parts += [f"| {status} | {meaning} |" for status, meaning in exit_status.MEANINGS.items()]
-    parts += [
-        "| other | the exit status of the command under `run` or `elect`; 126 or 127 if it could not be started |"
-    ]
+    parts.append(
+        "| other | the exit status of the command under `run`, `reserve` or `elect`; 126 or 127 if it could not be "
+        "started |"
+    )
     for title, verbs in GROUPS:
         parts += ["", f"## {title}"]
         for verb in verbs:

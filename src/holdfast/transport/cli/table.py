@@ -10,6 +10,7 @@ from holdfast.transport.cli.verbs.agents import AGENT_VERBS
 from holdfast.transport.cli.verbs.events import EVENT_VERBS
 from holdfast.transport.cli.verbs.jobs import JOB_VERBS
 from holdfast.transport.cli.verbs.keys import DASHBOARD_VERBS, KEY_VERBS
+from holdfast.transport.cli.verbs.reservations import RESERVATION_VERBS
 from holdfast.transport.cli.verbs.server import PROGRAM_VERBS, SERVER_VERBS
 from holdfast.transport.cli.verbs.sessions import ELECTION_VERBS, SESSION_VERBS
 from holdfast.transport.cli.verbs.tasks import TASK_VERBS
@@ -18,6 +19,7 @@ from holdfast.transport.cli.verbs.webhooks import WEBHOOK_VERBS
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs", JOB_VERBS),
+    ("Files of a repository", RESERVATION_VERBS),
     ("Tasks", TASK_VERBS),
     ("Events and webhooks", (*EVENT_VERBS, *WEBHOOK_VERBS)),
     ("Sessions, elections and keys", (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS)),
@@ -26,6 +28,9 @@ GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Server and command line", (*SERVER_VERBS, *DASHBOARD_VERBS, *PROGRAM_VERBS)),
 )
 VERBS = {verb.name: verb for _, verbs in GROUPS for verb in verbs}
+
+JOB_LEASE, RESERVATION_LEASE = "HOLDFAST_LEASE", "HOLDFAST_RESERVATION_LEASE"
+"""Variables that `run` and `reserve` set for their command. Two, because one may run inside the other."""
 
 COMMON: tuple[Argument, ...] = (
     output("output format (text)"),
@@ -69,14 +74,23 @@ def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | Non
             arguments[field] = default_owner()
     if "lease_id" not in fields or arguments.get("lease_id") is not None:
         return None
-    is_job = verb.operation.endswith("_job")
-    running = os.environ.get("HOLDFAST_JOB")
-    if is_job and (running is None or arguments.get("job_id") in {None, running}):
-        arguments["lease_id"] = os.environ.get("HOLDFAST_LEASE") or None
+    variable = lease_variable(verb.operation)
+    running = os.environ.get("HOLDFAST_JOB") if variable == JOB_LEASE else None
+    if variable and (running is None or arguments.get("job_id") in {None, running}):
+        arguments["lease_id"] = os.environ.get(variable) or None
     if arguments["lease_id"] is None:
         from holdfast.transport.cli.held_leases import find_lease  # imports the client
 
         arguments["lease_id"] = find_lease(verb.operation, arguments)
-    if is_job and arguments["lease_id"] is None:
-        return f"--lease is required: {arguments['owner']} claimed no such job with this program on this machine"
+    if variable and arguments["lease_id"] is None:
+        if variable == JOB_LEASE:
+            return f"--lease is required: {arguments.get('owner')} claimed no such job with this program on this machine"
+        return f"--lease is required: the lease_id that reserving printed (inside `holdfast reserve`: ${variable})"
     return None
+
+
+def lease_variable(operation: str) -> str | None:
+    """The environment variable with the lease of the job or reservation that a command runs under."""
+    if operation.endswith("_job"):
+        return JOB_LEASE
+    return RESERVATION_LEASE if operation.endswith(("_reservation", "_files")) else None

@@ -9,10 +9,10 @@ from typing import Any
 from holdfast.client.errors import HoldfastError, Unreachable
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
-from holdfast.transport.cli.credentials import BadAddress, read_private
+from holdfast.transport.cli.credentials import read_private
 from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.output import escape, is_document, print_answer, print_document, print_message
-from holdfast.transport.cli.verbs.verb import Invocation
+from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
 
 
 def call(invocation: Invocation) -> int:
@@ -97,9 +97,9 @@ def link_dashboard(invocation: Invocation) -> int:
     return exit_status.OK
 
 
-def report_error(error: HoldfastError | BadAddress, invocation: Invocation) -> int:
+def report_error(error: HoldfastError | WrongUsage, invocation: Invocation) -> int:
     """Print what went wrong and what to do next; the exit status."""
-    if isinstance(error, BadAddress):
+    if isinstance(error, WrongUsage):
         print_message(f"holdfast: {error}")
         return exit_status.USAGE
     if is_document(invocation.output) and error.document:

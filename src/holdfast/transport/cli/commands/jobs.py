@@ -8,11 +8,10 @@ from typing import Any
 from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
-from holdfast.transport.cli.credentials import BadAddress
 from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.long_wait import call_until, is_granted
 from holdfast.transport.cli.output import escape, print_answer, print_message
-from holdfast.transport.cli.verbs.verb import Invocation
+from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
 
 
 def claim(invocation: Invocation) -> int:
@@ -32,7 +31,7 @@ def take_names(arguments: dict[str, Any]) -> str:
     if not arguments.pop("any"):
         return "claim_job"
     if arguments.pop("offer", None) is not None:
-        raise BadAddress("an offer is of one job: give --offer without --any")
+        raise WrongUsage("an offer is of one job: give --offer without --any")
     arguments["any_of"] = arguments.pop("job_id").split(",")
     return "claim_any_job"
 
@@ -42,7 +41,7 @@ def guard(invocation: Invocation) -> int:
     arguments = invocation.arguments
     job_id = arguments["job_id"] = arguments["job_id"] or os.environ.get("HOLDFAST_JOB")
     if job_id is None or arguments["lease_id"] is None:
-        raise BadAddress("no job to guard: give its name and --lease, or run it inside `holdfast run`")
+        raise WrongUsage("no job to guard: give its name and --lease, or run it inside `holdfast run`")
     try:
         with remembering(invocation) as remember:
             remember(client_for(arguments).call(invocation.verb.operation, **arguments))

@@ -16,8 +16,9 @@ AGENT_VERBS = (
         ),
         command="commands.init:run",
         calls_server=False,
-        more="Writes a marked block into AGENTS.md, an entry into .mcp.json, and a skill. Shows the changes and asks\n"
-        "first. No key is written: agents read it from HOLDFAST_API_KEY.",
+        more="Writes a marked block into AGENTS.md, an entry into .mcp.json, a skill, and .holdfast.toml with the\n"
+        "name under which its files are reserved: origin's owner/name, else the folder's name. Commit these files.\n"
+        "Shows the changes and asks first. No key is written: agents read it from HOLDFAST_API_KEY.",
     ),
     Verb(
         "prime",

@@ -8,7 +8,9 @@ from holdfast.transport.cli.verbs.verb import (
     HELD_STATUS,
     OFFER,
     OFFER_TERMS,
+    OWNER,
     SESSION_LEASE,
+    TOKEN,
     Verb,
     flag,
     limit,
@@ -20,7 +22,6 @@ from holdfast.transport.cli.verbs.verb import (
 )
 
 _NAME = positional("NAME", "job_id", "name of the job")
-_OWNER = flag("--owner", "owner", "WHO", "your name, visible to others ($HOLDFAST_OWNER, or user@host)")
 _TTL = flag(
     "--ttl",
     "ttl_seconds",
@@ -33,7 +34,6 @@ _METADATA = flag(
 )
 _LEASE = flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE, or remembered)")
 _CLAIMER = flag("--owner", "owner", "WHO", "your name, as in the claim ($HOLDFAST_OWNER, or user@host)")
-_TOKEN = flag("--token", "token", "NUMBER", "the token from the claim, checked too", int)
 _NOTE = flag("--note", "note", "TEXT", "a note for the next owner")
 _ANY = switch("--any", "any", "NAME is a list, separated by commas: claim the first that is free")
 _AGAIN = switch("--again", "again", "claim the job even if it is done")
@@ -49,7 +49,7 @@ JOB_VERBS = (
         "claim a job; if it is held, show its owner; if it is done, its result",
         (
             _NAME,
-            _OWNER,
+            OWNER,
             flag(
                 "-w --wait",
                 "wait_seconds",
@@ -79,7 +79,7 @@ JOB_VERBS = (
             _LEASE,
             _CLAIMER,
             _TTL,
-            _TOKEN,
+            TOKEN,
             _NOTE,
             _CHECKPOINT,
             flag("--progress", "progress", "JSON", "visible to others while you hold the job", parse_json),
@@ -93,7 +93,7 @@ JOB_VERBS = (
             _NAME,
             _LEASE,
             _CLAIMER,
-            _TOKEN,
+            TOKEN,
             _NOTE,
             _CHECKPOINT,
             flag("--outcome", "outcome", "WHAT", "free, done or failed (free)"),
@@ -161,7 +161,7 @@ JOB_VERBS = (
             _ANY,
             _AGAIN,
             flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (no limit)", float),
-            _OWNER,
+            OWNER,
             _TTL,
             _METADATA,
             HELD_STATUS,

@@ -69,6 +69,10 @@ class Invocation(NamedTuple):
         return default if self.conflict_status is None else self.conflict_status
 
 
+class WrongUsage(Exception):
+    """An argument, or what it names, cannot be used; the message says which and why."""
+
+
 OUTPUTS = ("text", "wide", "json", "yaml")
 
 
@@ -126,6 +130,8 @@ def parse_done_for(text: str) -> Any:
     return msgspec.Raw(b"null") if text == "forever" else int(text)
 
 
+OWNER = flag("--owner", "owner", "WHO", "your name, visible to others ($HOLDFAST_OWNER, or user@host)")
+TOKEN = flag("--token", "token", "NUMBER", "the token from the claim, checked too", int)
 SESSION_LEASE = flag("--session-lease", "session_lease_id", "ID", "the session's lease_id; needed once it was resumed")
 OFFER = flag("--offer", "offer", "CODE", "take it over with the code of an offer")
 OFFER_TERMS = (
