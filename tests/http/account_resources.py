@@ -71,6 +71,12 @@ class Resources:
         return self._keep(name, done(self.account.post(job_path(name, "/claim"), asked))["lease_id"])
 
     @cached_property
+    def reservation(self) -> Thing:
+        asked = {"space": space_of(self), "owner": "me", "paths": ["src/"], "ttl_seconds": LASTING_SECONDS}
+        made = done(self.account.post("/v1/reservations", asked))
+        return self._keep(made["reservation_id"], made["lease_id"])
+
+    @cached_property
     def lock(self) -> Thing:
         name = fresh("lock")
         return self._keep(name, done(self.account.acquire(name, ttl_seconds=LASTING_SECONDS))["lease_id"])
@@ -144,6 +150,20 @@ def job(thing: Thing, verb: str = "", **fields: object) -> Asked:
     return job_path(thing.id, verb), fields or NOTHING
 
 
+def space_of(it: Any) -> str:
+    """The space of a reservation."""
+    return f"acme/{it.name}"
+
+
+def reservation(thing: Thing, verb: str = "", **fields: object) -> Asked:
+    return f"/v1/reservations/{thing.id}{verb}", fields or NOTHING
+
+
+def in_space(it: Any, verb: str = "", **fields: object) -> Asked:
+    """A request about paths of the space of a reservation."""
+    return f"/v1/reservations{verb}", {"space": space_of(it), "paths": ["src/a"], **fields}
+
+
 def lock(thing: Thing, verb: str = "", body: Any = NOTHING) -> Asked:
     return lock_path(thing.id, verb), body
 
@@ -175,6 +195,16 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "get_job_owner": lambda it: job(it.job),
     "list_claimed_jobs": lambda it: (f"/v1/jobs?prefix={it.job.id}", NOTHING),
     "list_mine": lambda it: (f"/v1/mine?session_id={it.named_session.id}", NOTHING),
+    "reserve_files": lambda it: in_space(it, owner="me"),
+    "list_reservations": lambda it: (f"/v1/reservations?owner={it.name}", NOTHING),
+    "check_files": lambda it: in_space(it, "/check", lease_ids=[it.reservation.proof]),
+    "read_reservation": lambda it: reservation(it.reservation),
+    "heartbeat_reservation": lambda it: reservation(it.reservation, "/heartbeat", lease_id=it.reservation.proof),
+    "extend_reservation": lambda it: reservation(
+        it.reservation, "/extend", lease_id=it.reservation.proof, paths=["docs/"]
+    ),
+    "release_files": lambda it: reservation(it.reservation, "/release", lease_id=it.reservation.proof),
+    "force_release_reservation": lambda it: reservation(it.reservation, "/force-release", reason="stuck"),
     "create_task": lambda _: ("/v1/tasks", {"type": "work", "payload": {}}),
     "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.named_session.id}", NOTHING),
     "count_tasks": lambda _: ("/v1/tasks/counts", NOTHING),

@@ -55,7 +55,7 @@ QUERIES = {
 }
 ARGUMENTS = {
     "OLDEST_READY": (),
-    "DUE": (*[START] * 4, "", 5),
+    "DUE": (*[START] * 6, "", 5),
     "TASK_IDS_BY_STATE": (ACCOUNT, "work", PENDING, "~", 5),
     "TASKS_BY_TAG": (ACCOUNT, "tag0", "~", 5),
     "TASKS_BY_TAG.within_bytes": (ACCOUNT, "tag0", "~", 5, 10_000),

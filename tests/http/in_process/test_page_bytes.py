@@ -62,6 +62,22 @@ def test_lists_and_the_export_are_bounded_in_bytes(full_account):
     assert events == list(range(1, len(events) + 1))
 
 
+def test_a_list_of_large_reservations_is_bounded_in_bytes_and_complete(account):
+    count = 400
+    for number in range(count):
+        paths = [f"{number}/{place}/{TEXT[:490]}" for place in range(20)]
+        asked = {"space": "acme/shop", "owner": f"o{number % 2}", "paths": paths, "metadata": {"text": TEXT[:4000]}}
+        done(account.post("/v1/reservations", asked))
+    for path, expected in (
+        ("/v1/reservations?limit=1000", count),
+        ("/v1/reservations?limit=1000&owner=o1", count // 2),
+    ):
+        found = pages(account, path)
+        keys = [record["reservation_id"] for page in found for record in page["reservations"]]
+        assert len(keys) == len(set(keys)) == expected
+    assert len(pages(account, "/v1/reservations?space=acme/shop&limit=1000")) > 1
+
+
 def test_one_event_of_a_task_is_read_without_its_whole_history(tmp_path):
     store = make_store("sqlite", tmp_path, str)
     note, beats = "n" * 4_000, 1_000

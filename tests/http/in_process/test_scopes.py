@@ -18,6 +18,7 @@ from tests.http.session_client import begin, claim_job, claim_task
 
 LISTED_BY = {
     "lease": "list_claimed_jobs",
+    "reservation": "list_reservations",
     "task": "list_tasks",
     "session": "list_sessions",
     "principal": "list_keys",

@@ -84,7 +84,7 @@ def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | Non
         arguments["lease_id"] = find_lease(verb.operation, arguments)
     if variable and arguments["lease_id"] is None:
         if variable == JOB_LEASE:
-            return f"--lease is required: {arguments.get('owner')} claimed no such job with this program on this machine"
+            return f"--lease is required: {arguments['owner']} claimed no such job with this program on this machine"
         return f"--lease is required: the lease_id that reserving printed (inside `holdfast reserve`: ${variable})"
     return None
 

@@ -11,7 +11,7 @@ import msgspec
 
 from holdfast.core.lease import is_live, proof_of
 from holdfast.core.names import is_storable
-from holdfast.core.page import PAGE_BYTES
+from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.reservation.patterns import ancestors, path_problem
 from holdfast.core.reservation.row import Reservation, is_open, is_waiting, patterns_in
 from holdfast.core.row import Instant
@@ -82,8 +82,10 @@ async def list_reservations(ctx: HandlerContext, request: Request) -> Response:
         while True:
             page = reader.reservations(account, space, place, limit + 1, PAGE_BYTES)
             found += [row for row in read_effective(reader, page) if matches(row, reader.now)]
-            if len(found) > limit or not page or len(page) <= limit:
+            if not is_full(page, limit + 1, PAGE_BYTES):
                 return found[:limit], len(found) > limit, reader.now
+            if is_full(found, limit + 1, PAGE_BYTES):
+                return found[:limit], True, reader.now
             place = (page[-1].space, page[-1].id)
 
     page, more, now = await ctx.read(read)
