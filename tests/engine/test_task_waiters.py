@@ -236,6 +236,17 @@ def test_a_notice_of_another_process_wakes_one_waiter_of_each_queue(waiting):
     assert len(waiting.tries) == 3
 
 
+@pytest.mark.parametrize("outcome", [SessionExpired("over"), FOUND], ids=["refused", "found"])
+@pytest.mark.parametrize("notices", [1, 2])
+def test_after_a_waiter_for_any_type_a_notice_wakes_those_of_every_type(waiting, outcome, notices):
+    first, second, third = waiting.enter(), waiting.enter("other"), waiting.enter("work", "other")
+    for _ in range(notices):
+        waiting.waiters.probe()
+    assert waiting.tries == [first]
+    waiting.waiters.handle_settled(first, outcome)
+    assert waiting.tries == [first, second, third]
+
+
 def test_a_waiter_that_left_is_skipped_and_does_not_wait_again(waiting):
     gone, stays = waiting.enter("work"), waiting.enter("work")
     waiting.waiters.leave(gone)

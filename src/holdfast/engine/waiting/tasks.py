@@ -72,6 +72,13 @@ class TaskWaiters(Waiters):
                     woken.append(ticket)
         return woken
 
+    def _probed_by(self, ticket: Ticket) -> Iterable[Queue]:
+        """The queues that a ticket looked into: one that waits for any type stood for those of every type."""
+        account = ticket.command.account
+        if (account, "") not in ticket.queues:
+            return ticket.queues
+        return [queue for queue in self._waiting if queue[0] == account]
+
     def _owe(self, queue: Queue, limit: int) -> int:
         """Let the first tickets try once more that try already and were woken for no task; returns how many.
 
@@ -136,7 +143,7 @@ class TaskWaiters(Waiters):
         tries = [] if owed is None else self._wake({owed: 1})
         if ticket in self._owed_probes:
             self._owed_probes.discard(ticket)
-            tries += self._wake_probes(dict.fromkeys(ticket.queues, 1))
+            tries += self._wake_probes(dict.fromkeys(self._probed_by(ticket), 1))
         return tries
 
     def _keep_waiting(self, ticket: Ticket) -> list[Ticket]:
@@ -164,7 +171,7 @@ class TaskWaiters(Waiters):
         tries = self._remove(ticket)
         if ticket in self._probes:
             self._probes.discard(ticket)
-            tries += self._wake_probes(dict.fromkeys(ticket.queues, MORE_PROBES))
+            tries += self._wake_probes(dict.fromkeys(self._probed_by(ticket), MORE_PROBES))
         if woken_for is not None and not _took_from(outcome, woken_for):
             tries += self._wake({woken_for: 1})
         return tries
