@@ -161,7 +161,7 @@ class Crash:
     def __init__(self, machine: Machine, rng: random.Random) -> None:
         load = Load(machine.url, uuid.uuid4().hex[:8])
         wanted = rng.randint(*BATCHES)
-        wait_until(lambda: load.batches >= wanted or load.strange, 120)
+        wait_until(lambda: load.batches >= wanted or load.strange, sized(120, 600))
         self.acknowledged: dict[Key, Row] = {}
         for row in tuple(load.answers):
             self.acknowledged[row.key] = row
