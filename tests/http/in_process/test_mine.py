@@ -1,7 +1,10 @@
 """`/v1/mine`: what a key holds; lease ids only with the secret of the session."""
 
+import base64
+
 import pytest
 
+from holdfast.core.page import PAGE_BYTES
 from tests.compat.orchestrion.account import Account
 from tests.compat.orchestrion.states import held, pending
 from tests.http.job_client import fresh, job_path, pointers
@@ -141,6 +144,19 @@ def test_pages_of_any_size_have_everything_once_and_in_order(account, query, lim
         assert pages == -(-5 // limit)
 
 
+def test_a_page_ends_after_about_4_mib(account):
+    session = begin(account)
+    for _ in range(80):
+        job = claim_job(account, session)
+        written = {"lease_id": job["lease_id"], "checkpoint": "c" * 60_000}
+        done(account.post(job_path(job["job_id"], "/heartbeat"), written))
+    first = account.get("/v1/mine?limit=1000")
+    assert len(first.raw) < PAGE_BYTES + 100_000
+    page = done(first)
+    rest = done(account.get(f"/v1/mine?limit=1000&cursor={page['nextCursor']}"))
+    assert (len(page["held"]) + len(rest["held"]), rest["hasMore"]) == (81, False)
+
+
 # -- who may see it ----------------------------------------------------------------------------------------------
 
 
@@ -169,6 +185,20 @@ def test_a_key_with_a_prefix_sees_what_it_claimed(account):
     done(key.post(job_path("web/a", "/claim"), {"owner": "me"}))
     done(account.post(job_path("web/b", "/claim"), {"owner": "me"}))
     assert [each["id"] for each in mine(key)] == ["web/a"]
+
+
+def test_a_cursor_tells_no_key_what_it_may_not_see(account):
+    """A cursor of a row that exists and one of a row that does not get the same answer."""
+    session = begin(account, "agent")
+    job, task = claim_job(account, session), claim_task(account, session)
+    found = {"leases": job["job_id"], "tasks": task["id"], "sessions": session["session_id"]}
+    limited, worker = other_key(account, "jobs", "tasks", prefix="web/"), other_key(account, "tasks:work")
+    for key, table in ((limited, "leases"), (limited, "tasks"), (limited, "sessions"), (worker, "leases")):
+        answers = []
+        for row_id in (found[table], "absent"):
+            cursor = base64.urlsafe_b64encode(f"{table}\n{row_id}".encode()).decode().rstrip("=")
+            answers.append(key.get(f"/v1/mine?cursor={cursor}"))
+        assert len({answer.status for answer in answers}) == 1, (table, answers)
 
 
 # -- lease ids ---------------------------------------------------------------------------------------------------

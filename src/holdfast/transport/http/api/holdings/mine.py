@@ -21,7 +21,7 @@ from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import mine as mine_advice
 from holdfast.transport.deadlines import read_effective
-from holdfast.transport.http.api.cursors import check_known, format_position, parse_position
+from holdfast.transport.http.api.cursors import check_known, format_position, invalid_cursor, parse_position
 from holdfast.transport.http.api.holdings.documents import held_document, with_lease_ids
 from holdfast.transport.http.bodies.parsing import field_error
 from holdfast.transport.http.bodies.query import NO_STORE, Query
@@ -89,7 +89,7 @@ def _read_page(reader: Reader, wanted: Filter, cursor: str | None, limit: int) -
     session = None if wanted.session_id is None else _find_session(reader, wanted, wanted.session_id)
     first, after = (Session.table, "") if cursor is None else parse_position(cursor, _TYPES)
     if after:
-        check_known(reader, _TYPES[first], wanted.by.account, after)
+        _check_cursor(reader, wanted.by, first, after)
     rows: list[Holding] = []
     number, size, following = limit, PAGE_BYTES, None
     tables = [*_TYPES]
@@ -134,6 +134,15 @@ def _find_session(reader: Reader, wanted: Filter, session_id: str) -> Session:
     if wanted.secret is not None and not is_secret_of(session, wanted.secret):
         raise Forbidden("this is not the session's secret: send the one that opening the session returned")
     return session
+
+
+def _check_cursor(reader: Reader, by: Principal, table: str, row_id: str) -> None:
+    """Refuse a cursor that no page of this list returned. A key must not learn which rows exist that it may not see."""
+    is_lease = table == Lease.table
+    if not by.may(READ_SCOPES[_TYPES[table].noun]) or (is_lease and not by.covers(row_id)):
+        raise invalid_cursor()
+    if is_lease or by.name_prefix is None:
+        check_known(reader, _TYPES[table], by.account, row_id)
 
 
 def _effective(reader: Reader, rows: list[Holding]) -> list[Holding]:
