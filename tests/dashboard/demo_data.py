@@ -37,7 +37,8 @@ def before(stage):
     task = root.post("/v1/tasks", STORY | {"leaseDurationSeconds": LEASE}).json["id"]
     for number, (kind, many, failure) in enumerate(TROUBLES):
         for index in range(many):
-            post(root, f"/v1/tasks/{_new(root, kind)}/fail", failure | {"reason": failure["reason"].format(20 + index)})
+            path, lease = _claim(root, _new(root, kind), "cursor-ui")
+            post(root, f"{path}/fail", failure | {"reason": failure["reason"].format(20 + index), "lease_id": lease})
         stage.pass_time(70)
         if number == 0:
             path, lease = _claim(root, task, "codex-api")
@@ -84,9 +85,7 @@ def _verdict(delivery, newest):
 
 
 def _new(root, kind):
-    made = root.post("/v1/tasks", {"type": kind, "payload": {"page": 7}, "maxAttempts": 1}).json["id"]
-    _claim(root, made, "cursor-ui")
-    return made
+    return root.post("/v1/tasks", {"type": kind, "payload": {"page": 7}, "maxAttempts": 1}).json["id"]
 
 
 def _claim(root, task, worker):

@@ -24,6 +24,15 @@ LAST_MOMENTS = 115
 WORKERS = ("claude-backend", "claude-docs", "codex-api", "gemini-review", "cursor-ui")
 QUEUES = ("process_document", "review_pull_request", "render_thumbnail", "summarize_thread")
 
+FILES = (
+    ("acme/shop", "claude-backend", ["src/cart/", "tests/test_cart.py"], {"reason": "#1842: rounding of refunds"}),
+    ("acme/shop", "codex-api", ["src/api/routes.py", "src/api/schemas/*.py"], {"reason": "add the refund endpoint"}),
+    ("acme/shop", "claude-docs", ["docs/**", "README.md"], {"reason": "describe refunds"}),
+    ("acme/shop", "gemini-review", ["src/payment/"], {"mode": "shared", "reason": "review of #1839"}),
+    ("acme/shop", "cursor-ui", ["src/payment/"], {"mode": "shared"}),
+    ("acme/website", "cursor-ui", ["assets/*.css"], {"reason": "dark theme"}),
+)
+
 
 class DemoServer:
     """A server in this process, with a clock that the script can set back."""
@@ -135,17 +144,33 @@ def _last_moments(stage, sessions):
     root.claim("docs/reference", "claude-docs", ttl_seconds=120)
     root.post("/locks/cache-warmup/acquire", {"ttl_seconds": 60})
     root.post("/elections/nightly-report/campaign", {"candidate_id": "codex-api", "ttl_seconds": 300})
+    _reserve_files(stage, sessions)
     for name in ("cursor-ui", "gemini-review"):
-        threading.Thread(target=_wait, args=(stage.port, name), daemon=True).start()
+        _wait(stage.port, job_path("deploy/staging", "/claim"), {"owner": name})
     wait_until(lambda: stage.engine.name_waiters.size() == 2, 30)
     stage.pass_time(25)
+    wanted = {"space": "acme/shop", "paths": ["src/cart/**/*.py"], "reason": "rename Basket to Cart"}
+    _wait(stage.port, "/v1/reservations", {"owner": "cursor-ui", **wanted})
+    wait_until(lambda: stage.engine.reservation_waiters.size() == 1, 30)
 
 
-def _wait(port, name):
-    """Wait for the deployment while screenshots are taken."""
+def _reserve_files(stage, sessions):
+    """Agents that share a repository."""
+    for space, owner, paths, more in FILES:
+        body = {"space": space, "owner": owner, "paths": paths, "ttl_seconds": 300, **more}
+        if owner == sessions[0]["name"]:
+            body["session_id"] = sessions[0]["session_id"]
+        assert stage.root.post("/v1/reservations", body).json["status"] == "reserved", paths
+
+
+def _wait(port, path, body):
+    """Wait for something while screenshots are taken."""
+    threading.Thread(target=_send, args=(port, path, body | {"wait_seconds": 60}), daemon=True).start()
+
+
+def _send(port, path, body):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-    body = json.dumps({"owner": name, "wait_seconds": 60})
     headers = {"Authorization": f"Bearer {ROOT_KEY}", "Content-Type": "application/json"}
     with contextlib.suppress(OSError):
-        connection.request("POST", job_path("deploy/staging", "/claim"), body, headers)
+        connection.request("POST", path, json.dumps(body), headers)
         connection.getresponse().read()

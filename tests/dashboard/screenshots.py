@@ -15,6 +15,8 @@ PAGES = {
     "now": "/",
     "jobs": "/ui/jobs?state=all",
     "job": "/ui/jobs/deploy/staging",
+    "files": "/ui/files",
+    "reservation": "/ui/files",
     "agents": "/ui/agents",
     "agent": "/ui/agents",
     "elections": "/ui/elections",
@@ -62,7 +64,7 @@ def shoot(context, variant, folder):
     sign_in(page, ROOT_KEY)
     for name, address in PAGES.items():
         page.goto(address)
-        if name in {"agent", "task", "webhook"}:
+        if name in {"agent", "reservation", "task", "webhook"}:
             page.locator("tbody th a").first.click()
         page.wait_for_selector("#live-state[data-state=live]")
         page.wait_for_timeout(600)

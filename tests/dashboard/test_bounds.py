@@ -59,6 +59,7 @@ def test_invalid_input_is_refused_and_breaks_nothing(dashboard):
     cookie = dashboard.sign_in()
     for path in (
         "/ui/jobs/%00",
+        "/ui/files/%00",
         "/ui/tasks/a%00",
         "/ui/agents/%00",
         "/ui/keys/%00",

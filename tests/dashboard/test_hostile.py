@@ -33,7 +33,7 @@ def groups():
 @pytest.fixture(scope="module")
 def addresses(server):
     """A server whose data is all hostile; the addresses of the pages that show it."""
-    agent, found = root(server), ["/", "/ui/jobs", "/ui/jobs?state=all", "/ui/agents", "/ui/elections"]
+    agent, found = root(server), ["/", "/ui/jobs", "/ui/jobs?state=all", "/ui/files", "/ui/agents", "/ui/elections"]
     for number, payloads in enumerate(groups()):
         text = f"p{number} " + " ".join(payloads)
         job = f"hostile/{number}"
@@ -53,10 +53,15 @@ def addresses(server):
         assert written.status == 200, written
         room = {"candidate_id": f"candidate-{number}", "metadata": text[:1000], "ttl_seconds": 300}
         agent.post(f"/elections/hostile-room-{number}/campaign", room)
+        printable = "".join(each for each in text if each.isprintable() and each not in "*?/").replace("..", "")[:400]
+        wish = {"owner": text[:256], "paths": [f"{number}/{printable}"], "reason": text[:500], "metadata": {text: text}}
+        files = agent.post("/v1/reservations", {"space": f"hostile/{number}{printable[:50]}".strip(), **wish}).json
+        assert "reservation_id" in files, files
         agent.post("/v1/tasks", {"type": "hostile", "payload": {"text": text}, "tag": text[:60]})
-        found += [f"/ui/jobs/{job}", f"/ui/agents/{session['session_id']}"]
+        found += [f"/ui/jobs/{job}", f"/ui/agents/{session['session_id']}", f"/ui/files/{files['reservation_id']}"]
     # A link that a user was tricked into opening also comes back in the page.
-    found += [f"/ui/jobs?q={quote(text)}&after={quote(text)}" for text in MARKUP[:: len(MARKUP) // 4]]
+    for text in MARKUP[:: len(MARKUP) // 4]:
+        found += [f"/ui/jobs?q={quote(text)}&after={quote(text)}", f"/ui/files?q={quote(text)}&path={quote(text)}"]
     agent.claim(f"{LONG}/job", LONG, metadata=LONG, ttl_seconds=3600)
     agent.post(lock_path("\u05d0\u05d1\u05d2\u0627\u0628", "/acquire"), {"ttl_seconds": 3600})
     return [*found, f"/ui/jobs/{LONG}/job"]

@@ -10,6 +10,7 @@ from holdfast.core.acl import hash_token
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.prefix_rule import WHOLE
 from holdfast.core.principal import SCOPES, Principal, grants
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.task import Task
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.operations.prefix_rules import PREFIX_RULES
@@ -21,6 +22,7 @@ from tests.support import ACCOUNT, START, DrivenClock, a_lease, a_session, put
 
 OPERATION = {
     "jobs": "list_claimed_jobs",
+    "files": "list_reservations",
     "tasks": "list_tasks",
     "dead-letters": "list_tasks",
     "bulk": "requeue_task",
@@ -33,6 +35,8 @@ OPERATION = {
 WORDS = {
     "canary-job": "list_claimed_jobs",
     "canary-owner": "list_claimed_jobs",
+    "canary-file": "list_reservations",
+    "canary-editor": "list_reservations",
     "canary-worker": "list_tasks",
     "canary-waiting": "list_tasks",
     "canary-dead": "list_tasks",
@@ -44,17 +48,19 @@ WORDS = {
 }
 """Which operations would tell of it: all of them are needed."""
 SEEN = {
-    "/": ("canary-job", "canary-worker", "canary-waiting", "canary-agent", "throughput-chart"),
+    "/": ("canary-job", "canary-file", "canary-worker", "canary-waiting", "canary-agent", "throughput-chart"),
     "/ui/jobs": ("canary-job", "canary-owner"),
     "/ui/jobs/canary-job": ("canary-job", "canary-owner"),
+    "/ui/files": ("canary-file", "canary-editor"),
+    "/ui/files/r1": ("canary-file", "canary-editor"),
     "/ui/tasks": ("canary-waiting", "canary-dead"),
     "/ui/tasks/tsk_held": ("canary-worker",),
     "/ui/dead-letters": ("canary-dead",),
     "/ui/bulk?verb=requeue&state=dead_letter": ("dead letter",),
-    "/ui/agents": ("canary-agent", "canary-job", "canary-held"),
-    "/ui/agents/s1": ("canary-agent", "canary-job", "canary-held"),
+    "/ui/agents": ("canary-agent", "canary-job", "canary-file", "canary-held"),
+    "/ui/agents/s1": ("canary-agent", "canary-job", "canary-file", "canary-held"),
     "/ui/elections": ("canary-room",),
-    "/ui/events": ("canary-job", "tsk_held"),
+    "/ui/events": ("canary-job", "canary-file", "tsk_held"),
     "/ui/events/1": ("canary-job",),
     "/ui/webhooks": ("canary-hook",),
     "/ui/webhooks/whk_1": ("canary-hook",),
@@ -80,6 +86,8 @@ def dashboard():
         a_lease(f"{ELECTION_PREFIX}canary-room", kind="election", owner="candidate"),
         a_session("s1", name="canary-agent"),
         held,
+        Reservation(ACCOUNT, "r1", space="acme/shop", paths='["canary-file"]', owner="canary-editor", session="s1",
+                    ttl=10**9, arrived_at=START, proof="x", token=7, claimed_at=START, expires_at=START + 10**9),
         Task(ACCOUNT, "tsk_waiting", type="canary-waiting", created_at=START, ready=True),
         Task(ACCOUNT, "tsk_dead", type="canary-dead", state=tasks.DEAD, dead_cause=tasks.EXHAUSTED),
         Webhook(ACCOUNT, "whk_1", url="https://canary-hook.example/", secret="whsec_x", created_at=START),
@@ -142,7 +150,14 @@ def test_pages_show_an_administrator_with_a_prefix_nothing_outside_it(dashboard)
 def test_forms_refuse_an_administrator_with_a_prefix_what_has_no_name(dashboard):
     cookie = dashboard.send_key(key_of(PREFIX)).headers["set-cookie"].split(";")[0]
     token = re.search(rb'name="token" value="([0-9a-f]+)"', dashboard.send("GET", "/", cookie=cookie).raw)[1].decode()
-    items = {"jobs": "canary-job", "keys": "k-read", "tasks": "tsk_dead", "webhooks": "whk_1", "bulk": "x"}
+    items = {
+        "jobs": "canary-job",
+        "files": "r1",
+        "keys": "k-read",
+        "tasks": "tsk_dead",
+        "webhooks": "whk_1",
+        "bulk": "x",
+    }
     with dashboard.engine.store.read() as reader:
         before = reader.log_bounds(ACCOUNT)
     for page in PAGES:

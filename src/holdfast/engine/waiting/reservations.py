@@ -72,6 +72,12 @@ class ReservationWaiters(Waiters):
             woken = [ticket for ticket in self._tickets() if self._may_try(ticket, None)]
         self._submit_all(woken)
 
+    def length(self, row: Reservation) -> int:
+        """How many wait for a reservation in this process."""
+        with self._lock:
+            waiting = self._spaces.get((row.account, row.space), ())
+            return sum(row.id in ticket.obstacles for ticket in waiting)
+
     def drain(self) -> None:
         """Answer every waiter, and end its wait for the other servers too."""
         with self._lock:

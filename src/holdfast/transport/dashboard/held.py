@@ -1,4 +1,4 @@
-"""Held jobs, locks and tasks, as rows of one table."""
+"""Held jobs, locks, reservations and tasks, as rows of one table."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from holdfast.core.deadlines import effective_deadline, session_of
 from holdfast.core.lease import ELECTION, Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation, paths_of
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
@@ -26,10 +27,10 @@ FIRST_SURROGATE = 0xD800
 
 
 class Holding(msgspec.Struct, frozen=True):
-    """A held job, lock or task."""
+    """A held job, lock, reservation or task."""
 
     kind: str
-    """job, lock or task"""
+    """job, lock, reservation or task"""
     id: str
     title: str
     owner: str | None
@@ -95,13 +96,13 @@ def cursor_before(prefix: str) -> str:
     return prefix[:-1] + (chr(last) + LAST if last < FIRST_SURROGATE else "")
 
 
-def read_holdings(reader: Reader, rows: Sequence[Lease | Task], engine: Engine) -> list[Holding]:
-    """Held jobs, locks and tasks, each with the time that is left of it or of the session it was claimed for."""
+def read_holdings(reader: Reader, rows: Sequence[Lease | Reservation | Task], engine: Engine) -> list[Holding]:
+    """What is held, each with the time that is left of it or of the session it was claimed for."""
     sessions = HoldingSessions(reader, rows)
     return [_holding(row, sessions.of(row), reader.now, engine) for row in rows]
 
 
-def _holding(row: Lease | Task, session: Session | None, now: Instant, engine: Engine) -> Holding:
+def _holding(row: Lease | Reservation | Task, session: Session | None, now: Instant, engine: Engine) -> Holding:
     expires_at = effective_deadline(row, session)
     ttl = offers.longest(row, row.lease_duration if isinstance(row, Task) else row.ttl)
     offer = offers.open_offer(row, now)
@@ -110,15 +111,24 @@ def _holding(row: Lease | Task, session: Session | None, now: Instant, engine: E
         "left": (expires_at or now) - now,
         "ttl": session.ttl if session is not None and expires_at != row.expires_at else ttl,
         "since": now - (row.claimed_at or now),
-        "note": row.note,
+        "note": row.reason if isinstance(row, Reservation) else row.note,
         "session": session_of(row),
         "offered": None if offer is None else offer.until - now,
         "offered_to": None if offer is None else offer.to,
     }
     if isinstance(row, Task):
         return Holding(kind="task", title=row.type, owner=row.worker, **common)
+    if isinstance(row, Reservation):
+        waiting = engine.reservation_waiters.length(row)
+        return Holding(kind=row.noun, title=title_of(row), owner=row.owner, waiting=waiting, **common)
     waiting = engine.name_waiters.length(row.key)
     return Holding(kind=row.kind or "job", title=row.id, owner=row.owner, waiting=waiting, **common)
+
+
+def title_of(row: Reservation) -> str:
+    """A reservation in a few words: its first pattern, and how many others it has."""
+    first, *others = paths_of(row)
+    return f"{first} and {len(others)} more" if others else first
 
 
 def without_documents(task: Task) -> Task:

@@ -36,13 +36,26 @@ def path_for_commands(host: str) -> str:
 def event_label(kind: str) -> tuple[str, str]:
     """(what happened, CSS class of its symbol) for an event kind."""
     verb = kind.partition(".")[2] or kind
-    return verb.replace("_", " "), _MARKS.get(verb, "changed")
+    return _WORDS.get(kind, verb.replace("_", " ")), _MARKS.get(verb, "changed")
 
 
+_WORDS = {
+    "reservation.reduced": "gave back paths",
+    "reservation.enlarged": "added paths",
+    "reservation.left": "stopped waiting",
+    "reservation.forced": "taken away",
+    "reservation.undelivered": "not delivered",
+    "reservation.reissued": "new lease id",
+    "reservation.restored": "ended by restore",
+    "reservation.extended": "given more time",
+}
+"""Verbs that need other words for a reader."""
 _MARKS = {
     "claimed": "held", "renewed": "held", "opened": "held", "resumed": "held", "created": "waiting",
     "released": "free", "completed": "done", "done": "done", "expired": "lost", "forced": "lost", "undelivered": "lost",
     "session_ended": "lost", "failed": "lost", "dead_lettered": "lost", "deleted": "free", "cancelled": "free",
     "offered": "held", "offer_withdrawn": "held", "handed_over": "free",
-    "requeued": "waiting", "resolved": "done", "rotated": "held", "revoked": "lost",
+    "requeued": "waiting", "resolved": "done", "rotated": "held", "revoked": "lost", "reserved": "held",
+    "waiting": "waiting", "enlarged": "held", "reduced": "free", "left": "free", "reissued": "held", "restored": "lost",
+    "extended": "held",
 }  # fmt: skip

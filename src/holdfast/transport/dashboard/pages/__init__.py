@@ -9,6 +9,7 @@ from holdfast.transport.dashboard.pages import (
     dead_letters,
     elections,
     events,
+    files,
     jobs,
     keys,
     now,
@@ -19,6 +20,7 @@ from holdfast.transport.dashboard.pages import (
 PAGES: tuple[Page, ...] = (
     now.PAGE,
     jobs.PAGE,
+    files.PAGE,
     tasks.PAGE,
     dead_letters.PAGE,
     bulk.PAGE,

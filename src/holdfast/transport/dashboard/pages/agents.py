@@ -6,15 +6,16 @@ from typing import Any
 
 from holdfast.core import session as sessions
 from holdfast.core.event import subject_of
-from holdfast.core.lease import Lease
+from holdfast.core.lease import Lease, is_live
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
-from holdfast.transport.dashboard.access.permissions import JOBS, SESSIONS, TASKS, may_use
+from holdfast.transport.dashboard.access.permissions import FILES, JOBS, SESSIONS, TASKS, may_use
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.http.request import HttpRefusal
@@ -22,7 +23,7 @@ from holdfast.transport.http.request import HttpRefusal
 PAGE_SIZE = 30
 HISTORY = 50
 MAX_HELD, HELD_BYTES = 50, 256 * 1024
-"""Jobs, and as many tasks, that are shown of one session, and the bytes of them that are read."""
+"""Jobs, and as many reservations and tasks, that are shown of one session, and the bytes of them that are read."""
 
 
 async def show(request: PageRequest) -> TemplateResponse:
@@ -72,7 +73,10 @@ def _read_holdings(session: Session, reader: Reader, by: Principal, engine: Engi
     key, size = (by.account, session.id), ("", MAX_HELD, HELD_BYTES)
     leases = reader.holdings(Lease, key, *size) if may_use(by, JOBS) else []
     tasks = reader.holdings(Task, key, *size) if may_use(by, TASKS) else []
-    return holdings.read_holdings(reader, [*(lease for lease in leases if by.covers(lease.id)), *tasks], engine)
+    reservations = reader.holdings(Reservation, key, *size) if may_use(by, FILES) else []
+    named = [lease for lease in leases if by.covers(lease.id)]
+    reserved = [row for row in reservations if is_live(row, reader.now) and by.covers(row.space)]
+    return holdings.read_holdings(reader, [*named, *reserved, *tasks], engine)
 
 
 PAGE = Page("agents", "Agents", "a", SESSIONS, show, show_one)

@@ -24,7 +24,7 @@ REQUEST_SCAN_LIMIT = 100_000
 MAX_DIGITS = 16
 """Enough for 2^53, the largest sequence number."""
 
-KINDS = ("lease.", "task.", "session.", "principal.", "account.", "purchase.", "webhook.")
+KINDS = ("lease.", "reservation.", "task.", "session.", "principal.", "account.", "purchase.", "webhook.")
 
 
 class EventFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,9 @@ async def show(request: PageRequest) -> TemplateResponse:
         found, older = _read_events(reader, by, filters)
         floor, last = reader.log_bounds(by.account)
         return {
-            "lines": [event_lines.line(event, reader.now) for event in found],
+            "lines": event_lines.with_titles(
+                reader, by.account, [event_lines.line(event, reader.now) for event in found]
+            ),
             "older": older,
             "last": last,
             "floor": floor,

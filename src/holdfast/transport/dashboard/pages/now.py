@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from itertools import islice
 from typing import Any
 
 import msgspec
 
+from holdfast.core.lease import is_live
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
@@ -17,6 +20,7 @@ from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
 from holdfast.transport.dashboard.access.permissions import (
     ACCOUNT,
+    FILES,
     JOBS,
     SESSIONS,
     TASKS,
@@ -26,9 +30,10 @@ from holdfast.transport.dashboard.access.permissions import (
 from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
+from holdfast.transport.dashboard.reserved import open_reservations
 
 MAX_HELD = 50
-"""Rows of held work; the jobs and tasks pages list all of it."""
+"""Rows of held work; the jobs, files and tasks pages list all of it."""
 MINUTES = 30
 SCAN_LIMIT = 20_000
 """Events that the chart counts, at most, so that the query stays cheap on a busy log."""
@@ -38,9 +43,11 @@ MAX_QUEUES = 8
 MANY_TYPES = 500
 """With more task types than this, what the page shows of tasks may be two seconds old."""
 
-_BEGUN = {"lease.claimed", "task.claimed"}
-_FINISHED = {"lease.released", "task.completed"}
-_LOST = {"lease.expired", "task.expired", "lease.session_ended", "task.session_ended", "task.failed", "lease.forced"}
+_BEGUN = {"lease.claimed", "reservation.reserved", "task.claimed"}
+_FINISHED = {"lease.released", "reservation.released", "task.completed"}
+_LOST = {
+    f"{noun}.{how}" for noun in ("lease", "reservation", "task") for how in ("expired", "session_ended", "forced")
+} | {"task.failed"}
 
 
 class TaskOverview(msgspec.Struct, frozen=True):
@@ -77,7 +84,8 @@ async def show(request: PageRequest) -> TemplateResponse:
 def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverview) -> dict[str, Any]:
     now = reader.now
     leases = holdings.held_leases(reader, by, "", "", MAX_HELD + 1) if may_use(by, JOBS) else []
-    held = holdings.read_holdings(reader, [*overview.held, *leases], engine)
+    reserved = _read_reserved(reader, by)
+    held = holdings.read_holdings(reader, [*overview.held, *leases, *reserved], engine)
     held.sort(key=lambda each: each.left)
     agents = _read_agents(reader, by)
     return {
@@ -101,12 +109,21 @@ def _read_agents(reader: Reader, by: Principal) -> list[Session]:
     return reader.sessions(by.account, "", MAX_HELD, live=True)
 
 
+def _read_reserved(reader: Reader, by: Principal) -> list[Reservation]:
+    if not may_use(by, FILES):
+        return []
+    live = (row for row in open_reservations(reader, by, "", "") if is_live(row, reader.now))
+    return list(islice(live, MAX_HELD + 1))
+
+
 def _count_waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[str, int]:
     """How many calls of this account wait on this server; a key with a name prefix sees only those for its names."""
     if by.name_prefix is not None:
-        return {"name": sum(each.waiting for each in held), "work": 0}
+        files = sum(each.waiting for each in held if each.kind == Reservation.noun)
+        return {"name": sum(each.waiting for each in held) - files, "files": files, "work": 0}
     return {
         "name": engine.name_waiters.size(by.account) if may_use(by, JOBS) else 0,
+        "files": engine.reservation_waiters.size(by.account) if may_use(by, FILES) else 0,
         "work": engine.task_waiters.size(by.account) if may_use(by, TASKS) else 0,
     }
 
