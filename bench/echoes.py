@@ -9,7 +9,8 @@ import uvicorn
 
 from holdfast.app import running_engine
 from holdfast.operations.bounds import BODY_BYTES
-from holdfast.operations.table import OPERATIONS, SYSTEM, Operation
+from holdfast.operations.operation import SYSTEM, Operation
+from holdfast.operations.table import OPERATIONS
 from holdfast.settings import Settings
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext

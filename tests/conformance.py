@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 
 from holdfast.core.errors import HoldfastError
-from holdfast.operations.table import Operation
+from holdfast.operations.operation import Operation
 from holdfast.transport.http.routing import Router
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi

@@ -7,12 +7,12 @@ from typing import Any
 from holdfast.core.principal import Principal
 from holdfast.core.reservation.row import EXCLUSIVE, Request
 from holdfast.core.row import SECOND
+from holdfast.engine.verbs.reservation_claims import Reserve
 from holdfast.engine.verbs.reservations import (
     ExtendReservation,
     ForceReleaseReservation,
     HeartbeatReservation,
     ReleaseReservation,
-    Reserve,
 )
 from tests.support import ACCOUNT, ALICE, CAUSE
 

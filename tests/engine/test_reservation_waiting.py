@@ -22,7 +22,8 @@ from holdfast.core.reservation.row import (
 )
 from holdfast.core.row import SECOND
 from holdfast.engine.sweep import expiry_command
-from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits, Reserved
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
 from tests.proof_size import sized
 from tests.reservation_commands import release_paths, reserve
 from tests.support import ACCOUNT, CAUSE, check_log, every, promptly, run, wait_until

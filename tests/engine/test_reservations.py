@@ -8,11 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core.errors import Invalid, LeaseLost, NotHeld, ReservationMissing, SessionMissing, SpaceFull
+from holdfast.core.limits import MAX_RESERVED_PATHS
 from holdfast.core.reservation.row import MAX_BROAD, MAX_HELD, SHARED, Reservation, SpaceUse, paths_of
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Once
 from holdfast.engine.sweep import expiry_command
-from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed, Reserved
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession
 from tests.reservation_commands import SPACE, extend, force, release_paths, renew, reserve
 from tests.support import (
@@ -169,6 +171,13 @@ def test_more_paths_are_added_if_nothing_is_in_the_way(store):
     assert in_the_way(run(store, reserve("c", "y/1"))) == ["a"]
     assert type(run(store, reserve("c", "w"))) is Reserved
     check_log(store)
+
+
+def test_a_reservation_has_no_more_patterns_than_a_request(memory):
+    run(memory, reserve("a", *(f"f{number}" for number in range(MAX_RESERVED_PATHS - 1))))
+    with pytest.raises(Invalid, match="at most 20 patterns"):
+        run(memory, extend("a", "x", "y"))
+    assert len(paths_of(run(memory, extend("a", "x", "f0")).row)) == MAX_RESERVED_PATHS
 
 
 def test_an_administrator_takes_it_from_its_holder(store):

@@ -8,7 +8,8 @@ from hypothesis import HealthCheck, given, settings, strategies
 from schemathesis import APIOperation, Case, GenerationMode, Response
 from schemathesis.checks import CHECKS, load_all_checks
 
-from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.operations.operation import Operation
+from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
 from tests.openapi.sample_resources import SampleResources

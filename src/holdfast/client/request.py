@@ -12,7 +12,8 @@ import msgspec
 
 from holdfast.client.errors import Document, Invalid
 from holdfast.client.tracing import trace_headers
-from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.operations.operation import Operation
+from holdfast.operations.table import OPERATIONS
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 _PARAMETER = re.compile(r"{(\w+)(?:\.\.\.)?}")

@@ -10,3 +10,5 @@ MAX_DELAY = 30 * 24 * 3600
 MIN_SESSION_TTL, MAX_SESSION_TTL, DEFAULT_SESSION_TTL = 10, 300, 60
 """Seconds of an OctoStore session; values outside are moved to the nearest bound."""
 MAX_WEBHOOK_URL = 2048
+MAX_RESERVED_PATHS = 20
+"""Patterns of one reservation."""

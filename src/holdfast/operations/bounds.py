@@ -10,6 +10,7 @@ from holdfast.core.limits import (
     DEFAULT_SESSION_TTL,
     MAX_ACL_ENTRIES,
     MAX_DELAY,
+    MAX_RESERVED_PATHS,
     MAX_SESSION_TTL,
     MAX_WEBHOOK_URL,
     MIN_SESSION_TTL,
@@ -75,7 +76,7 @@ HEARTBEAT_LEASES = Count(500, least=1)
 # -- reservations ------------------------------------------------------------------------------------------------
 
 SPACE = Length(256, least=1)
-RESERVED_PATHS = Count(20, least=1)
+RESERVED_PATHS = Count(MAX_RESERVED_PATHS, least=1)
 RESERVATION_TTL = Range(1, DAY, if_omitted=900)
 RESERVATION_PAGE = Range(1, 1000, if_omitted=100)
 CHECKED_PATHS = Count(1000, least=1)
@@ -180,6 +181,13 @@ FIELDS: dict[str, dict[str, Bound]] = {
     "heartbeat_reservation": {"ttl_seconds": Range(RESERVATION_TTL.least, RESERVATION_TTL.most)},
     "release_files": {"paths": Count(RESERVED_PATHS.most)},
     "extend_reservation": {"paths": RESERVED_PATHS},
+    "offer_reservation": _OFFER,
+    "claim_reservation": {
+        "owner": JOB_OWNER,
+        "offer": OFFER_CODE,
+        "ttl_seconds": RESERVATION_TTL,
+        "session_lease_id": SESSION_LEASE_ID,
+    },
     "force_release_reservation": {"reason": FORCE_REASON},
     "list_reservations": {"limit": RESERVATION_PAGE, **dict.fromkeys(("space", "path", "owner", "cursor"), QUERY_TEXT)},
     "check_files": {"space": SPACE, "paths": CHECKED_PATHS, "lease_ids": CHECKED_LEASES},

@@ -13,6 +13,7 @@ _NAMED = """
 """
 _COVERED = """
     reserve_files heartbeat_reservation release_files extend_reservation force_release_reservation
+    offer_reservation withdraw_reservation_offer claim_reservation
     read_reservation list_reservations check_files
     claim_any_job heartbeat_leases list_claimed_jobs list_locks list_events
     list_keys create_key read_key rotate_key revoke_key

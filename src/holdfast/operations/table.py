@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
 from holdfast.operations.bounds import BATCH_ITEMS, HEARTBEAT_LEASES
+from holdfast.operations.operation import (
+    DISCOVERY,
+    HOLDFAST_API,
+    OCTOSTORE,
+    ORCHESTRION,
+    REGISTRATION,
+    SYSTEM,
+    Operation,
+)
 from holdfast.operations.prefix_rules import PREFIX_RULES
 
-OCTOSTORE, ORCHESTRION, HOLDFAST_API, SYSTEM = "octostore", "orchestrion", "house", "system"
-"""Families: routes compatible with OctoStore and Orchestrion, Holdfast's own, and probes and documents.
-
-The family decides the form of errors. The values are the tags of the OpenAPI document.
-"""
-
-DISCOVERY, REGISTRATION = "discovery", "registration"
-"""Rate limits by client address, for requests without a key."""
-
-
-class Operation(msgspec.Struct, frozen=True):
-    """One operation. `{name}` in a path is one segment, `{job_id...}` is one or more."""
-
-    name: str
-    method: str
-    path: str
-    family: str
-    summary: str
-    scope: str | None = None
-    """Scopes of which the caller's key needs one, separated by spaces; None if no key is needed."""
-    limit: str | None = None
-    """The rate limit that it counts against."""
-
-    @property
-    def is_about_keys(self) -> bool:
-        """Whether it is refused to a key that was rotated and works only for its grace period."""
-        return self.name in _ABOUT_KEYS
-
-    @property
-    def prefix_rule(self) -> str:
-        """What it allows to a key that may use only names with a certain prefix."""
-        return PREFIX_RULES[self.name]
-
-
-_ABOUT_KEYS = {
-    *("list_keys", "create_key", "read_key", "rotate_key", "rotate_own_key", "revoke_key", "rotate_token"),
-    *("link_dashboard", "delete_account"),
-}
 _WORKERS = "jobs tasks:work"
 """Scopes of clients that hold jobs or tasks."""
 _JOBS = (
@@ -81,6 +50,16 @@ _RESERVATIONS = (
     ("heartbeat_reservation", "POST", "/{id}/heartbeat", "Renew a reservation.", "jobs", HEARTBEAT),
     ("release_files", "POST", "/{id}/release", "Release all files of a reservation, or some.", "jobs", MUTATION),
     ("extend_reservation", "POST", "/{id}/extend", "Add files to a reservation, all or none.", "jobs", CLAIM),
+    ("offer_reservation", "POST", "/{id}/offer", "Offer a reservation to who gets its code.", "jobs", MUTATION),
+    (
+        "withdraw_reservation_offer",
+        "POST",
+        "/{id}/withdraw-offer",
+        "Withdraw the offer of a reservation.",
+        "jobs",
+        MUTATION,
+    ),
+    ("claim_reservation", "POST", "/{id}/claim", "Take over a reservation that was offered.", "jobs", CLAIM),
     (
         "force_release_reservation",
         "POST",
@@ -309,6 +288,7 @@ HOLDER_OPERATIONS = frozenset(
         *("heartbeat_reservation", "release_files"),
         *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task"),
         *("offer_job", "withdraw_job_offer", "offer_task", "withdraw_task_offer"),
+        *("offer_reservation", "withdraw_reservation_offer"),
         *("heartbeat_leases", "heartbeat_session", "close_session", "keepalive_session", "end_session"),
     }
 )

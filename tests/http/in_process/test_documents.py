@@ -7,7 +7,8 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
-from holdfast.operations.table import OPERATIONS, SYSTEM
+from holdfast.operations.operation import SYSTEM
+from holdfast.operations.table import OPERATIONS
 from holdfast.settings import Settings
 from holdfast.transport.documents import agent_entry, capabilities, guides, tool_manifest, vocabulary
 from holdfast.transport.http.system.openapi import openapi

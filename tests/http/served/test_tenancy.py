@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.core.principal import SCOPES, format_key, grants
-from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION
+from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION
+from holdfast.operations.table import OPERATIONS
 from holdfast.settings import sqlite_path
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.rows import ROW_TYPES

@@ -11,6 +11,7 @@ from holdfast.core import lease as leases
 from holdfast.core import offer as offers
 from holdfast.core.errors import Invalid, LeaseLost, SpaceFull
 from holdfast.core.lease import BY_HOLDER, EXPIRED, RESTORED, RESTORED_MESSAGE
+from holdfast.core.limits import MAX_RESERVED_PATHS
 from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, work_of
 from holdfast.core.reservation.patterns import Pattern, meetings
 from holdfast.core.reservation.row import (
@@ -157,8 +158,12 @@ def renew(row: Reservation, *, ttl: Instant | None, now: Instant) -> Reservation
 
 
 def add_paths(row: Reservation, paths: Iterable[str]) -> Reservation:
-    """The reservation with more patterns."""
-    return replace(row, paths=encode_paths(tuple(dict.fromkeys((*paths_of(row), *paths)))))
+    """The reservation with more patterns, as many as a request may have in all."""
+    found = tuple(dict.fromkeys((*paths_of(row), *paths)))
+    if len(found) > MAX_RESERVED_PATHS:
+        message = f"a reservation has at most {MAX_RESERVED_PATHS} patterns, and this one would have {len(found)}"
+        raise Invalid(message, [{"pointer": "/paths", "code": "too_many", "message": message}])
+    return replace(row, paths=encode_paths(found))
 
 
 def remove_paths(row: Reservation, paths: Sequence[str]) -> Reservation:
@@ -187,6 +192,35 @@ def end(row: Reservation, how: str, *, now: Instant, by: str | None = None, reas
     )
 
 
+def hand_over(
+    row: Reservation,
+    *,
+    owner: str,
+    principal: str,
+    session: str | None,
+    ttl: Instant,
+    proof: str,
+    token: int,
+    now: Instant,
+) -> Reservation:
+    """Give an offered reservation to its taker: the same paths, note and checkpoint under another lease."""
+    return replace(
+        row,
+        owner=owner,
+        principal=principal,
+        session=session,
+        ttl=ttl,
+        proof=proof,
+        token=token,
+        claimed_at=now,
+        expires_at=now + ttl,
+        offer=None,
+        ended_how=offers.HANDED_OVER,
+        ended_proof=row.proof,
+        ended_by=owner,
+    )
+
+
 def end_by_restore(row: Reservation, now: Instant) -> Reservation:
     """End a reservation of a store that was restored from a backup; nobody can reserve its paths before its deadline.
 
@@ -194,7 +228,7 @@ def end_by_restore(row: Reservation, now: Instant) -> Reservation:
     """
     if row.proof is None:
         return end(row, LEFT, now=now)
-    return replace(row, proof=NOBODY, ended_how=RESTORED, ended_proof=row.proof, ended_reason=RESTORED)
+    return replace(row, proof=NOBODY, offer=None, ended_how=RESTORED, ended_proof=row.proof, ended_reason=RESTORED)
 
 
 def check_holder(row: Reservation, proof: str, now: Instant) -> None:
@@ -209,7 +243,7 @@ def lease_lost_error(row: Reservation, proof: str, now: Instant) -> LeaseLost:
     if row.ended_proof == proof:
         facts |= {
             "ended": row.ended_how,
-            "ended_at": row.ended_at,
+            "ended_at": row.claimed_at if row.ended_how == offers.HANDED_OVER else row.ended_at,
             "ended_by": row.ended_by,
             "reason": row.ended_reason,
         }
@@ -217,6 +251,8 @@ def lease_lost_error(row: Reservation, proof: str, now: Instant) -> LeaseLost:
         facts |= {"ended": EXPIRED, "ended_at": row.expires_at}
     else:
         return LeaseLost("this is not a lease id of the reservation, or no longer", **facts)
+    if facts["ended"] == offers.HANDED_OVER:
+        return LeaseLost(f"{row.owner} accepted your offer and holds the files now", held_by=row.owner, **facts)
     if facts["ended"] == RESTORED:
         return LeaseLost(f"{RESTORED_MESSAGE}: reserve the paths again", **facts)
     if facts["ended"] in BY_HOLDER:

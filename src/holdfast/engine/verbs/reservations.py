@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Self
 
-import msgspec
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core.errors import LeaseLost, NotHeld, ReservationMissing, WrongToken
-from holdfast.core.holdings.lease_ids import held_lease_id
-from holdfast.core.lease import FORCED, RELEASED, UNDELIVERED, is_held, proof_of
-from holdfast.core.principal import Principal
+from holdfast.core.lease import FORCED, RELEASED, is_held, proof_of
 from holdfast.core.reservation import holding
 from holdfast.core.reservation.holding import Conflict
 from holdfast.core.reservation.patterns import Pattern, parse
-from holdfast.core.reservation.row import LEFT, PLACE_LIFETIME, Request, Reservation, is_waiting, paths_of
+from holdfast.core.reservation.row import LEFT, Reservation, is_waiting, paths_of
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.engine.batches.steps import with_token
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import expire_reservation_if_due
 from holdfast.engine.view import View
-from holdfast.store.changes import Answer
 from holdfast.store.needs import Needs
 
 CALLER_LEFT = "the caller left"
@@ -38,13 +35,6 @@ class ReservationOutcome(Outcome, frozen=True, kw_only=True):
     def with_tokens(self, tokens: list[int]) -> Self:
         """The outcome with the token drawn for it."""
         return self if self.row.token >= 0 else replace(self, row=with_token(self.row, tokens))
-
-
-class Reserved(ReservationOutcome, frozen=True, kw_only=True):
-    """The caller holds the paths now. Only this answer contains the lease id."""
-
-    lease_id: str
-    replayed: bool = False
 
 
 class Obstructed(Outcome, frozen=True, kw_only=True):
@@ -65,116 +55,6 @@ class Obstructed(Outcome, frozen=True, kw_only=True):
 
 class ChangedReservation(ReservationOutcome, frozen=True, kw_only=True):
     """The reservation after a heartbeat, a release or an extension."""
-
-
-class Reserve(Command[Outcome], frozen=True, kw_only=True):
-    """Reserve all paths of a request, or none; a caller that may wait joins those that wait."""
-
-    claims = Reservation.noun
-    by: Principal
-    request: Request
-    reservation_id: str
-    lease_id: str
-    session_lease_id: str | None = None
-    waiting_id: str | None = None
-    """The place that an earlier call of the caller kept."""
-    may_wait: bool = False
-
-    @property
-    def patterns(self) -> tuple[Pattern, ...]:
-        """The patterns asked for."""
-        return tuple(map(parse, self.request.paths))
-
-    def needs(self) -> Needs:
-        """The caller's own row, its session, and every reservation that may be in the way."""
-        rows = [
-            (Reservation.table, self.account, row_id) for row_id in (self.reservation_id, self.waiting_id) if row_id
-        ]
-        if self.request.session is not None:
-            rows.append((Session.table, self.account, self.request.session))
-        return Needs(rows=tuple(rows), paths=paths_needed(self.account, self.request.space, self.patterns))
-
-    def weight(self) -> int:
-        """As many rows as paths."""
-        return len(self.request.paths)
-
-    def size(self) -> int:
-        """The size of its texts."""
-        return sum(map(len, self.request.paths)) + len(self.request.metadata or "")
-
-    def space_waited_for(self) -> tuple[str, str] | None:
-        """The space in which the caller may wait."""
-        return (self.account, self.request.space)
-
-    def give_back(self, outcome: Outcome) -> Command[ChangedReservation] | None:
-        """Release what was reserved, unless the caller can repeat its call with its Idempotency-Key."""
-        if not isinstance(outcome, Reserved) or self.once is not None:
-            return None
-        return ReleaseReservation(
-            account=self.account,
-            cause=self.cause,
-            reservation_id=outcome.row.id,
-            lease_id=outcome.lease_id,
-            how=UNDELIVERED,
-        )
-
-    def decide(self, view: View) -> Reserved | Obstructed:
-        """The reservation, or what is in the way."""
-        check_session(view, self.account, self.request.session, self.by, self.session_lease_id)
-        own = self._own_wait(view)
-        arrived_at = None if own is None else own.arrived_at
-        others = [
-            row for row in live_in_space(view, self.account, self.request.space) if own is None or row.id != own.id
-        ]
-        patterns = self.patterns
-        found = holding.conflicts(patterns, self.request.mode, others, arrived_at=arrived_at, now=view.now)
-        if not found:
-            return self._grant(view, own, others, patterns)
-        if own is not None and not self.may_wait:
-            view.touch(replace(own, waits_until=view.now + PLACE_LIFETIME))
-        elif own is None and self.may_wait:
-            self._check_room(view, others, patterns, waits=True)
-            own = view.put(holding.wait(self.account, self.reservation_id, self.request, others, view.now), "waiting")
-        conflicts = holding.describe(patterns, map(view.effective, found))
-        kept = None if own is None or self.may_wait else own.id
-        return Obstructed(row=own, conflicts=conflicts, now=view.now, waiting_id=kept)
-
-    def replay(self, view: View, answer: Answer) -> Reserved:
-        """The same reservation as it is now; a replay never extends it.
-
-        It was loaded if it is open, because it has the paths of this request.
-        """
-        first = msgspec.json.decode(answer.body)
-        if view.find(Reservation, self.account, first["reservation_id"]) is None:
-            raise LeaseLost("your reservation is over", reservation_id=first["reservation_id"])
-        row = find_held(view, self.account, first["reservation_id"], first["lease_id"])
-        return Reserved(row=view.effective(row), now=view.now, lease_id=first["lease_id"], replayed=True)
-
-    def _own_wait(self, view: View) -> Reservation | None:
-        """The row by which the caller waits already: in this call, or kept since an earlier one."""
-        for row_id in (self.reservation_id, self.waiting_id):
-            row = view.find(Reservation, self.account, row_id) if row_id else None
-            if row is not None and row_id == self.reservation_id and row.ended_reason == CALLER_LEFT:
-                raise ReservationMissing("the caller of this wait has left")
-            if row is not None and holding.is_same_wait(row, self.request, view.now):
-                return row
-        return None
-
-    def _grant(
-        self, view: View, own: Reservation | None, others: list[Reservation], patterns: tuple[Pattern, ...]
-    ) -> Reserved:
-        self._check_room(view, others, patterns, waits=False)
-        row = own or Reservation(self.account, self.reservation_id)
-        granted = holding.grant(row, self.request, proof=proof_of(self.lease_id), token=view.token(), now=view.now)
-        lease_id = self.lease_id
-        if self.request.session is not None and self.session_lease_id is not None:
-            lease_id = held_lease_id(self.session_lease_id, granted)
-            granted = replace(granted, proof=proof_of(lease_id))
-        return Reserved(row=view.effective(view.put(granted, "reserved")), now=view.now, lease_id=lease_id)
-
-    def _check_room(self, view: View, others: list[Reservation], patterns: tuple[Pattern, ...], *, waits: bool) -> None:
-        holding.check_room(view.space_use(self.account, self.request.space), waits=waits)
-        holding.check_broad(patterns, others, view.now, waits=waits)
 
 
 class ReservationCommand(Command[ChangedReservation], frozen=True, kw_only=True):
@@ -335,6 +215,7 @@ def find_held(view: View, account: str, reservation_id: str, lease_id: str) -> R
     row = view.find(Reservation, account, reservation_id)
     if row is None:
         raise ReservationMissing("there is no such reservation")
+    row = offers.without_past_offer(row, view.now)
     holding.check_holder(row, proof_of(lease_id), view.now)
     if row.session is not None:
         session = view.find(Session, account, row.session)
@@ -343,12 +224,3 @@ def find_held(view: View, account: str, reservation_id: str, lease_id: str) -> R
                 "the session that held the reservation is over", reservation_id=row.id, ended="session_ended"
             )
     return row
-
-
-def check_session(
-    view: View, account: str, session_id: str | None, by: Principal, session_lease_id: str | None
-) -> None:
-    """Refuse a claim for a session that is over, or that is not the caller's."""
-    if session_id is not None:
-        proof = None if session_lease_id is None else proof_of(session_lease_id)
-        sessions.check_claimer(view.find(Session, account, session_id), by.id, proof, view.now)

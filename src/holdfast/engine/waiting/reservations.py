@@ -19,7 +19,8 @@ from holdfast.core.row import Instant
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits, Reserved
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 REFRESH_SECONDS = 2.0

@@ -15,7 +15,8 @@ from urllib.parse import quote
 import msgspec
 
 from holdfast.core.row import SECOND, Instant
-from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.operations.operation import Operation
+from holdfast.operations.table import OPERATIONS
 
 Contract = dict[str, Any]
 Advice = Contract | msgspec.Raw

@@ -22,6 +22,20 @@ def reserved(reservation_id: str, expires_in: int, every: float) -> Contract:
     )
 
 
+def offered(reservation_id: str, expires_in: int) -> Contract:
+    """The caller has offered its reservation."""
+    return contract(
+        action(
+            "stop_work",
+            best=True,
+            why="Give `offer` and the id to the agent that takes over, which sends them with claim_reservation.",
+        ),
+        action("withdraw_reservation_offer", reservation_id, why="If you want to keep the files."),
+        lease_valid=True,
+        lease_expires_in_seconds=expires_in,
+    )
+
+
 def held(wait: int) -> Contract:
     """Others hold files that the caller asked for."""
     return contract(
@@ -54,10 +68,10 @@ def not_extended(reservation_id: str, wait: int) -> Contract:
 
 
 def reduced(reservation_id: str) -> Contract:
-    """The caller released some files and holds the others."""
+    """The caller released some files, or withdrew its offer, and holds the others."""
     return contract(
-        action("heartbeat_reservation", reservation_id, best=True, why="Renew the reservation of the other files."),
-        action("release_files", reservation_id, why="When you are done with these too."),
+        action("heartbeat_reservation", reservation_id, best=True, why="Renew the reservation of the files you hold."),
+        action("release_files", reservation_id, why="When you are done with them."),
     )
 
 

@@ -12,7 +12,8 @@ from holdfast.core.principal import SCOPES
 from holdfast.engine.cleanup import KEEP_ANSWERS
 from holdfast.operations import bounds
 from holdfast.operations.bound_kinds import JsonSize, Length, Range
-from holdfast.operations.table import DISCOVERY, OPERATIONS, REGISTRATION
+from holdfast.operations.operation import DISCOVERY, REGISTRATION
+from holdfast.operations.table import OPERATIONS
 from holdfast.settings import Settings
 from holdfast.transport import untrusted_text
 from holdfast.transport.advice.contract import VERSION

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holdfast.core.principal import SCOPES
-from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM
+from holdfast.operations.table import OPERATIONS
 from holdfast.settings import Settings
 from holdfast.transport import untrusted_text
 from holdfast.transport.documents.agent_entry import DESCRIPTION

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.operations.table import OPERATIONS, SYSTEM, Operation
+from holdfast.operations.operation import SYSTEM, Operation
+from holdfast.operations.table import OPERATIONS
 
 Node = dict[str, Any]
 

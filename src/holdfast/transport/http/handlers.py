@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 
 from holdfast.core.errors import Overloaded
-from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM
+from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM
+from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.api import (
     accounts,
     billing,

@@ -14,7 +14,7 @@ from holdfast.core.event import Cause
 from holdfast.core.principal import ADMIN_ID
 from holdfast.core.trace import traceparent
 from holdfast.engine.command import Replayed
-from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
+from holdfast.operations.operation import HOLDFAST_API, ORCHESTRION, Operation
 from holdfast.transport.ids import ids
 
 if TYPE_CHECKING:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
-from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.operations.operation import Operation
+from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.request import HttpRefusal
 
 JOBS = b"/v1/jobs/"

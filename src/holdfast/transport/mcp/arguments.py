@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from holdfast.core.errors import Invalid
-from holdfast.operations.table import Operation
+from holdfast.operations.operation import Operation
 from holdfast.transport.http.bodies.parsing import fold_name
 from holdfast.transport.http.request import Header, encode
 from holdfast.transport.mcp.in_process import ToolRequest

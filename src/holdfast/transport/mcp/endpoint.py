@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast import extras
 from holdfast.core.errors import Forbidden
 from holdfast.operations.bounds import BODY_BYTES
-from holdfast.operations.table import HOLDFAST_API, Operation
+from holdfast.operations.operation import HOLDFAST_API, Operation
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Send
 from holdfast.transport.mcp.in_process import App, InProcessSender, Sender

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from holdfast.operations import bounds
-from holdfast.operations.table import Operation
+from holdfast.operations.operation import Operation
 from holdfast.transport import untrusted_text
 from holdfast.transport.documents.tool_manifest import standalone
 from holdfast.transport.http.system.openapi import camel

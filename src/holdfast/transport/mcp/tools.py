@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.operations.operation import Operation
+from holdfast.operations.table import OPERATIONS
 
 
 class Tool(msgspec.Struct, frozen=True):

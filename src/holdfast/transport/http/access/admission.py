@@ -17,7 +17,7 @@ from holdfast.core.prefix_rule import NAMED, check_prefix
 from holdfast.core.principal import Principal, check_not_rotated_away
 from holdfast.core.row import SECOND, Instant
 from holdfast.operations import bounds
-from holdfast.operations.table import DISCOVERY, HOLDFAST_API, OCTOSTORE, ORCHESTRION, REGISTRATION, Operation
+from holdfast.operations.operation import DISCOVERY, HOLDFAST_API, OCTOSTORE, ORCHESTRION, REGISTRATION, Operation
 from holdfast.settings import Settings
 from holdfast.telemetry.metric_names import KEY_CHANGES
 from holdfast.telemetry.registry import Registry

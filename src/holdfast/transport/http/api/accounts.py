@@ -18,7 +18,7 @@ from holdfast.core.task import Task
 from holdfast.engine.verbs.accounts import ChangeAccountSettings, RegisterAccount
 from holdfast.engine.verbs.recovery import Recover
 from holdfast.operations.bounds import PUBLIC_BODY_BYTES
-from holdfast.operations.table import REGISTRATION
+from holdfast.operations.operation import REGISTRATION
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard.access.link import make_link
 from holdfast.transport.http.api.keys import new_key

@@ -27,7 +27,7 @@ from holdfast.core.names import is_storable
 from holdfast.core.plan import SELF_HOSTED, Plan
 from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sale, is_unlimited
 from holdfast.engine.verbs.billing import BeginPurchase, CompletePurchase, FailPurchase
-from holdfast.operations.table import DISCOVERY
+from holdfast.operations.operation import DISCOVERY
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import billing as billing_advice
 from holdfast.transport.http.api.billing_documents import purchase_document, status_document

@@ -1,4 +1,4 @@
-"""Offers of jobs and of tasks: the holder gets a code, and whoever claims with it takes over."""
+"""Offers of jobs, reservations and tasks: the holder gets a code, and whoever claims with it takes over."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ import msgspec
 from holdfast.core.row import SECOND
 from holdfast.core.task import Handover
 from holdfast.engine.verbs.job_offers import OfferJob, WithdrawJobOffer
+from holdfast.engine.verbs.reservation_offers import OfferReservation, WithdrawReservationOffer
 from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
 from holdfast.operations import bounds
+from holdfast.transport.http.api import reservation_documents
 from holdfast.transport.http.api.job_documents import render_offered, render_withdrawn
 from holdfast.transport.http.api.jobs import check_job_id, common_fields
+from holdfast.transport.http.api.reservations import base_fields, check_lease_id, find_reservation
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
@@ -26,7 +29,7 @@ from holdfast.transport.ids import ids
 
 
 class OfferBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Body of offer_job and offer_task."""
+    """Body of offer_job, offer_reservation and offer_task."""
 
     lease_id: str
     note: str | None = None
@@ -36,7 +39,7 @@ class OfferBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class WithdrawBody(msgspec.Struct, forbid_unknown_fields=True):
-    """Body of withdraw_job_offer and withdraw_task_offer."""
+    """Body of withdraw_job_offer, withdraw_reservation_offer and withdraw_task_offer."""
 
     lease_id: str
 
@@ -76,6 +79,43 @@ async def withdraw_job_offer(ctx: HandlerContext, request: Request) -> Response:
     checks.raise_errors()
     render = functools.partial(render_withdrawn, warnings)
     command = WithdrawJobOffer(**common_fields(request, raw, render), lease_id=lease_id)
+    return answer(await ctx.run(command), render)
+
+
+async def offer_reservation(ctx: HandlerContext, request: Request) -> Response:
+    """Offer a reservation. The answer shows the code, so it is not stored under an Idempotency-Key."""
+    await ctx.authenticate(request)
+    body, warnings, _ = await read_body(request, OfferBody)
+    checks = Checks()
+    lease_id = check_lease_id(checks, body.lease_id)
+    terms = _terms(checks, body)
+    note, checkpoint = _left(checks, body)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    command = OfferReservation(
+        account=request.by.account,
+        cause=request.cause(),
+        reservation_id=row.id,
+        lease_id=lease_id,
+        note=note,
+        checkpoint=checkpoint,
+        **terms,
+    )
+    return answer(
+        await ctx.run(command), functools.partial(reservation_documents.render_offered, warnings, command.code)
+    )
+
+
+async def withdraw_reservation_offer(ctx: HandlerContext, request: Request) -> Response:
+    """Withdraw the offer of a reservation."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, WithdrawBody)
+    checks = Checks()
+    lease_id = check_lease_id(checks, body.lease_id)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    render = functools.partial(reservation_documents.render_released, warnings)
+    command = WithdrawReservationOffer(**base_fields(request, raw, render), reservation_id=row.id, lease_id=lease_id)
     return answer(await ctx.run(command), render)
 
 

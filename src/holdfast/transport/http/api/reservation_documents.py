@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.deadlines import heartbeat_interval
+from holdfast.core.offer import open_offer
 from holdfast.core.reservation.holding import Conflict
 from holdfast.core.reservation.row import Reservation, is_open, paths_of
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed, Reserved
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
 from holdfast.transport.advice import reservations as advice
 from holdfast.transport.advice.contract import seconds_left, seconds_to_wait
 from holdfast.transport.http.request import encode, raw_json
@@ -31,6 +33,14 @@ def render_renewed(warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     return _answer(_held_by_caller(outcome.row, outcome.now), warnings)
 
 
+def render_offered(warnings: list[str], code: str, outcome: Any) -> tuple[int, bytes]:
+    """Status and body of the answer to an offer: only this answer contains the code."""
+    row, now = outcome.row, outcome.now
+    document = reservation_document(row, now) | {"status": "offered", "offer": code, "ttl_seconds": row.ttl // SECOND}
+    document["agent_contract"] = advice.offered(row.id, document["expires_in_seconds"])
+    return _answer(document, warnings)
+
+
 def render_extended(reservation_id: str, warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     """Status and body of the answer to a request for more files."""
     if isinstance(outcome, ChangedReservation):
@@ -43,7 +53,7 @@ def render_extended(reservation_id: str, warnings: list[str], outcome: Any) -> t
 def render_released(warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     """Status and body of the answer to a release."""
     row = outcome.row
-    if is_open(row):
+    if is_open(row):  # some of its paths, or its offer, were given up
         return _answer(_held_by_caller(row, outcome.now) | {"agent_contract": advice.reduced(row.id)}, warnings)
     document = {
         "status": "released",
@@ -84,7 +94,12 @@ def reservation_document(row: Reservation, now: Instant) -> dict[str, Any]:
         "expires_at": rfc3339_or_none(row.expires_at),
         "expires_in_seconds": seconds_left(row.expires_at, now),
         "session_id": row.session,
+        "note": row.note,
+        "checkpoint": raw_json(row.checkpoint),
     }
+    offer = open_offer(row, now)
+    if offer is not None:
+        document["offered"] = {"until": rfc3339(offer.until), "to": offer.to}
     if document["status"] == ENDED:
         document["ended"] = {
             "how": row.ended_how or "expired",

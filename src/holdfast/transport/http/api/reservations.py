@@ -14,13 +14,12 @@ from holdfast.core.reservation.patterns import problem
 from holdfast.core.reservation.row import Request as FileRequest
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND
+from holdfast.engine.verbs.reservation_claims import Reserve, Reserved, TakeReservation
 from holdfast.engine.verbs.reservations import (
     ExtendReservation,
     ForceReleaseReservation,
     HeartbeatReservation,
     ReleaseReservation,
-    Reserve,
-    Reserved,
 )
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
@@ -79,6 +78,16 @@ class ExtendBody(msgspec.Struct, forbid_unknown_fields=True):
     token: int | None = None
 
 
+class TakeBody(msgspec.Struct, forbid_unknown_fields=True):
+    """Body of claim_reservation."""
+
+    owner: str
+    offer: str
+    ttl_seconds: int = bounds.RESERVATION_TTL.default
+    session_id: str | None = None
+    session_lease_id: str | None = None
+
+
 class ForceReservationBody(msgspec.Struct, forbid_unknown_fields=True):
     """Body of force_release_reservation."""
 
@@ -92,20 +101,15 @@ async def reserve_files(ctx: HandlerContext, request: Request) -> Response:
     checks = Checks()
     check_space(checks, request, body.space)
     paths = _check_patterns(checks, body.paths)
-    checks.require(bool(body.owner.strip()), "owner", "`owner` must not be empty")
-    checks.check_text(body.owner, "owner", bounds.JOB_OWNER)
     checks.check_text(body.reason, "reason", bounds.REASON)
-    checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.RESERVATION_TTL)
+    session_id = _check_claimer(checks, body)
     checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
     metadata = checks.compact_object(body.metadata, "metadata", bounds.JOB_METADATA)
-    checks.check_text(body.session_lease_id, "session_lease_id", bounds.SESSION_LEASE_ID)
     checks.check_text(body.waiting_id, "waiting_id", bounds.WAITING_ID)
-    session_id = None if body.session_id is None else parse_uuid(body.session_id)
-    checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
     checks.raise_errors()
     render = functools.partial(render_reserve, warnings)
     command = Reserve(
-        **_base(request, raw, render),
+        **base_fields(request, raw, render),
         by=request.by,
         request=FileRequest(
             space=body.space,
@@ -128,6 +132,34 @@ async def reserve_files(ctx: HandlerContext, request: Request) -> Response:
         outcome = await ctx.run_waiting(command, body.wait_seconds, request)
     else:
         outcome = await ctx.run(command)
+    return _claimed(outcome, render)
+
+
+async def claim_reservation(ctx: HandlerContext, request: Request) -> Response:
+    """Take over a reservation with the code of its offer."""
+    await ctx.authenticate(request)
+    body, warnings, raw = await read_body(request, TakeBody)
+    checks = Checks()
+    session_id = _check_claimer(checks, body)
+    checks.check_text(body.offer, "offer", bounds.OFFER_CODE)
+    checks.raise_errors()
+    row = await find_reservation(ctx, request)
+    render = functools.partial(render_reserve, warnings)
+    command = TakeReservation(
+        **base_fields(request, raw, render),
+        by=request.by,
+        reservation_id=row.id,
+        lease_id=ids.uuid(),
+        session_lease_id=body.session_lease_id,
+        code=body.offer,
+        owner=body.owner,
+        ttl=body.ttl_seconds * SECOND,
+        session_id=session_id,
+    )
+    return _claimed(await ctx.run(command), render)
+
+
+def _claimed(outcome: Any, render: Render) -> Response:
     status, content = render(outcome)
     replayed = isinstance(outcome, Reserved) and outcome.replayed
     return Response(status, content, ((b"idempotency-replayed", b"true"),) if replayed else ())
@@ -144,7 +176,7 @@ async def heartbeat_reservation(ctx: HandlerContext, request: Request) -> Respon
     row = await find_reservation(ctx, request)
     render = functools.partial(render_renewed, warnings)
     command = HeartbeatReservation(
-        **_base(request, raw, render),
+        **base_fields(request, raw, render),
         reservation_id=row.id,
         lease_id=lease_id,
         token=body.token,
@@ -163,7 +195,7 @@ async def release_files(ctx: HandlerContext, request: Request) -> Response:
     row = await find_reservation(ctx, request)
     render = functools.partial(render_released, warnings)
     command = ReleaseReservation(
-        **_base(request, raw, render),
+        **base_fields(request, raw, render),
         reservation_id=row.id,
         lease_id=lease_id,
         token=body.token,
@@ -183,7 +215,7 @@ async def extend_reservation(ctx: HandlerContext, request: Request) -> Response:
     row = await find_reservation(ctx, request)
     render = functools.partial(render_extended, row.id, warnings)
     command = ExtendReservation(
-        **_base(request, raw, render),
+        **base_fields(request, raw, render),
         reservation_id=row.id,
         lease_id=lease_id,
         token=body.token,
@@ -204,7 +236,7 @@ async def force_release_reservation(ctx: HandlerContext, request: Request) -> Re
     row = await find_reservation(ctx, request)
     render = functools.partial(render_released, warnings)
     command = ForceReleaseReservation(
-        **_base(request, raw, render), reservation_id=row.id, by=request.by.name, reason=body.reason
+        **base_fields(request, raw, render), reservation_id=row.id, by=request.by.name, reason=body.reason
     )
     return answer(await ctx.run(command), render)
 
@@ -233,6 +265,17 @@ def check_space(checks: Checks, request: Request, space: str) -> None:
     check_covers(request.by, space)
 
 
+def _check_claimer(checks: Checks, body: ReserveBody | TakeBody) -> str | None:
+    """Check who claims, and for how long; returns the session to claim for."""
+    checks.require(bool(body.owner.strip()), "owner", "`owner` must not be empty")
+    checks.check_text(body.owner, "owner", bounds.JOB_OWNER)
+    checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.RESERVATION_TTL)
+    checks.check_text(body.session_lease_id, "session_lease_id", bounds.SESSION_LEASE_ID)
+    session_id = None if body.session_id is None else parse_uuid(body.session_id)
+    checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
+    return session_id
+
+
 def check_lease_id(checks: Checks, text: str) -> str:
     """A lease id in its usual form."""
     lease_id = parse_uuid(text)
@@ -251,6 +294,7 @@ def _check_patterns(checks: Checks, paths: list[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(paths))
 
 
-def _base(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
+def base_fields(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
+    """The fields that every command has."""
     once = read_idempotency_key(request, raw, render)
     return {"account": request.by.account, "cause": request.cause(), "once": once}

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from holdfast.operations.bounds import IDEMPOTENCY_KEY, JOB_ID, SESSION_SECRET
-from holdfast.operations.table import HOLDFAST_API, ORCHESTRION, Operation
+from holdfast.operations.operation import HOLDFAST_API, ORCHESTRION, Operation
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, schema_of
 
 Node = dict[str, Any]

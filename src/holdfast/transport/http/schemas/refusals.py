@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from holdfast.core import errors
-from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
+from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.orchestrion import errors as orchestrion_errors

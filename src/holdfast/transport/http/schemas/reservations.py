@@ -10,9 +10,9 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from holdfast.core import errors
 from holdfast.core.reservation.patterns import MAX_LENGTH
 from holdfast.operations.bounds import CHECKED_PATHS, FIELDS, RESERVATION_PAGE, RESERVED_PATHS
-from holdfast.transport.http.api import reservation_list, reservations
+from holdfast.transport.http.api import offers, reservation_list, reservations
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.jobs import NOT_BLANK, UUID_TEXT
+from holdfast.transport.http.schemas.jobs import NOT_BLANK, UUID_TEXT, OpenOffer
 from holdfast.transport.http.schemas.operation_schema import (
     OperationSchema,
     QueryText,
@@ -53,6 +53,9 @@ class ListedReservation(Struct, kw_only=True):
     expires_at: Time | None
     expires_in_seconds: Seconds
     session_id: UUID | None
+    note: str | None
+    checkpoint: Any
+    offered: OpenOffer | UnsetType = UNSET
     ended: ReservationEnd | UnsetType = UNSET
 
 
@@ -76,6 +79,16 @@ class ReservedFiles(RenewedReservation, kw_only=True):
 
     lease_id: UUID
     token: Token
+
+
+class OfferedFiles(ListedReservation, kw_only=True):
+    """The caller has offered its reservation: who claims it with the code `offer` takes over."""
+
+    status: Literal["offered"]  # type: ignore[assignment]
+    offer: str
+    ttl_seconds: Seconds
+    agent_contract: AgentContract
+    warnings: list[str] | UnsetType = UNSET
 
 
 class Meeting(Struct):
@@ -226,6 +239,36 @@ OPERATION_SCHEMAS = {
             paths=Patterns,
         ),
         refusals=(*_HOLDER, errors.SpaceFull),
+        takes_idempotency_key=True,
+    ),
+    "offer_reservation": OperationSchema(
+        {200: OfferedFiles},
+        body=request_body("OfferReservationBody", offers.OfferBody, FIELDS["offer_reservation"], lease_id=UUID_TEXT),
+        refusals=_HOLDER,
+    ),
+    "withdraw_reservation_offer": OperationSchema(
+        {200: (RenewedReservation, ReleasedFiles)},
+        body=request_body("WithdrawReservationOfferBody", offers.WithdrawBody, {}, lease_id=UUID_TEXT),
+        refusals=_HOLDER,
+        takes_idempotency_key=True,
+    ),
+    "claim_reservation": OperationSchema(
+        {200: ReservedFiles},
+        body=request_body(
+            "ClaimReservationBody",
+            reservations.TakeBody,
+            FIELDS["claim_reservation"],
+            owner=NOT_BLANK,
+            session_id=UUID_TEXT,
+        ),
+        refusals=(
+            errors.ReservationMissing,
+            errors.LeaseLost,
+            errors.OfferRefused,
+            errors.OfferRestricted,
+            errors.SessionMissing,
+            errors.SessionExpired,
+        ),
         takes_idempotency_key=True,
     ),
     "force_release_reservation": OperationSchema(

@@ -11,7 +11,7 @@ from holdfast.core import errors
 from holdfast.operations import bounds
 from holdfast.transport.http.api import sessions
 from holdfast.transport.http.schemas.agent_contract import AgentContract
-from holdfast.transport.http.schemas.jobs import NOT_BLANK
+from holdfast.transport.http.schemas.jobs import NOT_BLANK, OpenOffer
 from holdfast.transport.http.schemas.operation_schema import (
     OperationSchema,
     QueryText,
@@ -149,6 +149,7 @@ class Held(Struct, kw_only=True):
     note: str | None
     checkpoint: Any
     progress: Any
+    offered: OpenOffer | UnsetType = UNSET
     type: Annotated[str, Meta(description="Of a task.")] | UnsetType = UNSET
     space: Annotated[str, Meta(description="Of a reservation.")] | UnsetType = UNSET
     paths: Annotated[list[str], Meta(description="Of a reservation.")] | UnsetType = UNSET

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.operations.table import DISCOVERY
+from holdfast.operations.operation import DISCOVERY
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request, Response, encode
 

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from holdfast import __version__
-from holdfast.operations.table import HOLDFAST_API, OCTOSTORE, OPERATIONS, ORCHESTRION, SYSTEM, Operation
+from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM, Operation
+from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas import parameters
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.schemas.operation_schema import JSON, OperationSchema

@@ -17,7 +17,8 @@ from pathlib import Path
 import msgspec
 
 from holdfast.engine.engine import Engine
-from holdfast.operations.table import OPERATIONS, Operation
+from holdfast.operations.operation import Operation
+from holdfast.operations.table import OPERATIONS
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.metric_names import KINDS, TIMES
 from holdfast.telemetry.registry import Minute, Registry

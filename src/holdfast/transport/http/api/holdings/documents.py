@@ -9,6 +9,7 @@ from holdfast.core.deadlines import heartbeat_interval, session_of
 from holdfast.core.holdings.held_by import Holding, owner_label
 from holdfast.core.holdings.lease_ids import recover_lease_id, recover_session_lease_id
 from holdfast.core.lease import LOCK, Lease, renewal_interval
+from holdfast.core.offer import open_offer
 from holdfast.core.reservation.row import Reservation, paths_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
@@ -45,6 +46,9 @@ def held_document(row: Holding, now: Instant) -> dict[str, Any]:
         "checkpoint": raw_json(row.checkpoint),
         "progress": None if isinstance(row, Reservation) else raw_json(row.progress),
     }
+    offer = open_offer(row, now)
+    if offer is not None:
+        document["offered"] = {"until": rfc3339_or_none(offer.until), "to": offer.to}
     if isinstance(row, Reservation):
         return document | {"space": row.space, "paths": paths_of(row), "mode": row.mode}
     return document | {"type": row.type} if isinstance(row, Task) else document
