@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx2
 import jsonschema_rs
@@ -69,11 +70,11 @@ async def over_http(server: Server, era: str = NEW, key: str = KEY, **headers: s
 
 
 @asynccontextmanager
-async def over_stdio(era: str = NEW, *flags: str, **settings: str):
+async def over_stdio(era: str = NEW, *flags: str, folder: Path | None = None, **settings: str):
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     variables = {f"HOLDFAST_{name}": value for name, value in settings.items()}
     program = StdioServerParameters(
-        command=sys.executable, args=["-m", "holdfast", "mcp", *flags], env={**ours, **variables}
+        command=sys.executable, args=["-m", "holdfast", "mcp", *flags], env={**ours, **variables}, cwd=folder
     )
     async with Client(program, mode=ERAS[era]) as client:
         yield McpClient(client)

@@ -57,6 +57,13 @@ def use_every_tool(inspector):
     inspector.call("get_job_owner", jobId=JOB)
     inspector.call("list_claimed_jobs")
     inspector.call("release_job", **job, note="done")
+    mine = inspector.call("claim_any_job", anyOf=[JOB, f"{JOB}-2"], owner="inspector")
+    inspector.call("release_job", jobId=mine["job_id"], leaseId=mine["lease_id"])
+    files = inspector.call("reserve_files", space=WORK, owner="inspector", paths=["src/"])
+    reservation = {"reservationId": files["reservation_id"], "leaseId": files["lease_id"]}
+    inspector.call("heartbeat_files", **reservation)
+    inspector.call("who_owns", space=WORK, paths=["src/a.py"])
+    inspector.call("release_files", **reservation)
     inspector.call("create_task", type=WORK, payload={"n": 1})
     inspector.call("list_tasks", type=WORK)
     proof = claim(inspector)

@@ -38,6 +38,39 @@ async def own_a_job(me):
     return job
 
 
+async def own_any_of_several_jobs(me):
+    names = [f"slot-{number}-{uuid.uuid4().hex}" for number in (1, 2)]
+    mine = await me.do("claim_any_job", anyOf=names, owner="agent-1")
+    theirs = await me.do("claim_any_job", anyOf=names, owner="agent-2")
+    assert [mine["job_id"], theirs["job_id"]] == names
+    assert (await me.do("claim_any_job", anyOf=names, owner="agent-3", waitMs=50))["status"] == "held"
+    for job in (mine, theirs):
+        await me.do("release_job", jobId=job["job_id"], leaseId=job["lease_id"])
+
+
+async def reserve_some_files(me):
+    space = f"acme/{uuid.uuid4().hex}"
+    mine = await me.do(
+        "reserve_files", space=space, owner="agent-1", paths=["src/auth/", "README.md"], ttlMs=60_000, reason="login"
+    )
+    assert (mine["status"], mine["ttl_seconds"]) == ("reserved", 60)
+    assert mine["agent_contract"]["next_actions"][0]["tool"] == "heartbeat_files"
+    held = await me.do("reserve_files", space=space, owner="agent-2", paths=["src/auth/login.py"], waitMs=50)
+    assert (held["status"], held["conflicts"][0]["owner"]) == ("held", "agent-1")
+    assert "conflicts" not in held["untrusted_fields"]
+    assert {"owner", "paths", "reason"} <= set(held["untrusted_fields"])
+    proof = {"reservationId": mine["reservation_id"], "leaseId": mine["lease_id"]}
+    assert (await me.do("heartbeat_files", **proof, ttlMs=90_000))["ttl_seconds"] == 90
+    paths = ["src/auth/login.py", "docs/a.md"]
+    found = await me.do("who_owns", space=space, paths=paths)
+    assert [file["allowed"] for file in found["files"]] == [False, True]
+    assert (await me.do("who_owns", space=space, paths=paths, leaseIds=[mine["lease_id"]]))["all_allowed"] is True
+    assert (await me.do("release_files", **proof, paths=["src/auth/"]))["paths"] == ["README.md"]
+    assert (await me.do("release_files", **proof))["status"] == "released"
+    lost = await me.refused("heartbeat_files", **proof)
+    assert (lost["error"], lost["agent_contract"]["next_actions"][0]["action"]) == ("lease_lost", "stop_work")
+
+
 async def work_through_a_queue(me):
     kind = f"kind-{uuid.uuid4().hex}"
     message = {
@@ -108,6 +141,8 @@ async def use_every_tool(speaking, era):
         assert me.client.protocol_version == era
         assert [tool.name for tool in await me.tools()] == [tool.name for tool in TOOLS]
         job = await own_a_job(me)
+        await own_any_of_several_jobs(me)
+        await reserve_some_files(me)
         task = await work_through_a_queue(me)
         await resume_a_session(me)
         await read_the_log(me, job, task)

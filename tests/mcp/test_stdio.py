@@ -10,8 +10,9 @@ from tempfile import TemporaryFile
 
 import pytest
 
+from holdfast.transport.mcp.tools import TOOLS
 from tests.compat.octostore.server import free_port
-from tests.mcp.clients import KEY, over_stdio
+from tests.mcp.clients import KEY, NEW, over_stdio
 from tests.mcp.raw_requests import new, old
 
 
@@ -86,4 +87,26 @@ def test_an_unreachable_server_and_a_wrong_key_are_refusals(server):
 def test_the_new_protocol_needs_no_handshake_on_stdio(tmp_path):
     done = program("--store", f"sqlite:///{tmp_path}/new.db", text=json.dumps(new("tools/list")) + "\n", until=1)
     (response,) = (json.loads(line) for line in done.stdout.splitlines())
-    assert len(response["result"]["tools"]) == 15
+    assert len(response["result"]["tools"]) == len(TOOLS)
+
+
+def call_reserve(folder, **settings):
+    """The result of `reserve_files` without a space, by a program that runs in a folder."""
+
+    async def ask():
+        async with over_stdio(NEW, "--store", f"sqlite:///{folder}/own.db", folder=folder, **settings) as me:
+            return await me.ask("reserve_files", owner="me", paths=["src/"])
+
+    return asyncio.run(ask())
+
+
+def test_the_space_is_that_of_the_folder_or_the_environment(tmp_path):
+    refused, is_error = call_reserve(tmp_path)
+    assert (is_error, refused["error"], refused["errors"][0]["pointer"]) == (True, "invalid_request", "/space")
+    assert "holdfast init" in refused["message"]
+    (tmp_path / ".holdfast.toml").write_text('space = "acme/shop"\n')
+    assert call_reserve(tmp_path)[0]["space"] == "acme/shop"
+    assert call_reserve(tmp_path, SPACE="acme/other")[0]["space"] == "acme/other"
+    (tmp_path / ".holdfast.toml").write_text("space = 1\n")
+    refused, is_error = call_reserve(tmp_path)
+    assert (is_error, ".holdfast.toml must name the space" in refused["message"]) == (True, True)

@@ -7,6 +7,8 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
+from holdfast.core.errors import Invalid
+from holdfast.core.plan import READ
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
@@ -16,9 +18,9 @@ from holdfast.transport.mcp.tool_schema import BODY, fields_of, input_schema
 from holdfast.transport.mcp.tools import TOOLS, operation_of
 
 ORDER = [
-    "claim_job", "heartbeat_job", "release_job", "get_job_owner", "list_claimed_jobs", "create_task", "claim_task",
-    "heartbeat_task", "complete_task", "fail_task", "release_task", "check_task_status", "list_tasks", "list_events",
-    "resume_session",
+    "claim_job", "claim_any_job", "heartbeat_job", "release_job", "get_job_owner", "list_claimed_jobs",
+    "reserve_files", "heartbeat_files", "release_files", "who_owns", "create_task", "claim_task", "heartbeat_task",
+    "complete_task", "fail_task", "release_task", "check_task_status", "list_tasks", "list_events", "resume_session",
 ]  # fmt: skip
 
 DOCUMENT = openapi()
@@ -26,9 +28,9 @@ TOOL_LIST = McpHandlers(None)._tool_list  # type: ignore[arg-type] # no request 
 each = pytest.mark.parametrize("listed_tool", TOOL_LIST, ids=lambda tool: tool.name)
 
 
-def test_there_are_at_most_fifteen_tools_in_a_fixed_order():
+def test_there_are_at_most_twenty_tools_in_a_fixed_order():
     assert [tool.name for tool in TOOL_LIST] == [tool.name for tool in TOOLS] == ORDER
-    assert len(TOOLS) <= 15
+    assert len(TOOLS) <= 20
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -51,8 +53,8 @@ def test_a_tool_has_at_most_three_sentences_and_all_hints(listed_tool):
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_only_get_operations_are_read_only_tools(tool):
-    assert tool.is_read_only == (operation_of(tool).method == "GET")
+def test_a_tool_is_read_only_if_its_operation_counts_as_a_read(tool):
+    assert tool.is_read_only == (operation_of(tool).limit == READ)
 
 
 @each
@@ -98,10 +100,39 @@ def test_the_guide_lists_every_tool_with_its_operation():
 def test_tools_for_holders_require_the_lease_id():
     holders = {tool.name for tool in TOOL_LIST if "leaseId" in tool.input_schema["properties"]}
     assert holders == {
-        "heartbeat_job", "release_job", "heartbeat_task", "complete_task", "fail_task", "release_task",
+        "heartbeat_job", "release_job", "heartbeat_files", "release_files", "heartbeat_task", "complete_task",
+        "fail_task", "release_task",
     }  # fmt: skip
     for tool in TOOL_LIST:
         assert tool.name not in holders or "leaseId" in tool.input_schema["required"]
+
+
+def test_a_reservation_is_named_as_in_the_answers():
+    ask = request_of("release_files", reservationId="r", leaseId="l", paths=["a"])
+    assert (ask.path, json.loads(ask.body)) == ("/v1/reservations/r/release", {"lease_id": "l", "paths": ["a"]})
+    with pytest.raises(Invalid, match="`reservationId` is required"):
+        request_of("release_files", leaseId="l")
+
+
+def test_an_argument_is_described_for_its_tool():
+    described = {
+        (tool.name, name): schema.get("description", "")
+        for tool in TOOL_LIST
+        for name, schema in tool.input_schema["properties"].items()
+    }
+    assert "What went wrong" in described["fail_task", "reason"]
+    assert "files" in described["reserve_files", "reason"]
+    assert "task" in described["complete_task", "id"]
+
+
+def test_the_space_is_optional_only_where_the_program_runs_in_the_repository():
+    local = {tool.name: tool for tool in McpHandlers(None, lambda: "acme/shop")._tool_list}
+    for tool in TOOL_LIST:
+        has_space = "space" in tool.input_schema["properties"]
+        assert has_space == (tool.name in {"reserve_files", "who_owns"})
+        assert has_space == ("space" in tool.input_schema["required"])
+        assert "space" not in local[tool.name].input_schema["required"]
+        assert has_space == ("By default" in str(local[tool.name].input_schema["properties"].get("space")))
 
 
 def request_of(name, **arguments):

@@ -6,7 +6,7 @@ from typing import Any
 
 FIELDS = frozenset(
     {
-        *("owner", "worker", "claimedBy", "by", "name", "job_id", "subject", "metadata"),
+        *("owner", "worker", "claimedBy", "by", "name", "job_id", "subject", "metadata", "space", "paths"),
         *("note", "checkpoint", "progress", "reason", "failureReason", "cancelReason", "errorCode"),
         *("type", "payload", "result", "outputId", "uniqueKey", "tag", "createdBy", "reviewedBy", "source"),
         *("last_action", "next_action", "context", "context_hash", "memory_ref"),

@@ -16,9 +16,9 @@ from tests.http.job_client import claimed, ok
 SHOWN_AS = {"worker_id": "claimedBy", "output_id": "outputId", "error_code": "errorCode"}
 """Fields of requests that answers spell in another way."""
 NEVER_SHOWN = {"lease_id", "session_lease_id", "idempotencyKey", "secret", "cursor", "request_id", "kind", "prefix",
-               "key", "sessionId", "waiting_id", "offer"}  # fmt: skip
+               "key", "sessionId", "waiting_id", "offer", "path"}  # fmt: skip
 """Proofs, secrets, filters, and ids that the server chose."""
-WRITTEN_BY_AGENTS = ("job", "task", "session", "context", "heartbeat", "lock", "campaign")
+WRITTEN_BY_AGENTS = ("job", "task", "session", "context", "heartbeat", "lock", "campaign", "reserv", "files")
 
 
 def test_every_text_that_an_agent_can_send_is_in_the_list():
@@ -54,7 +54,7 @@ def test_instructions_and_tools_say_what_is_data():
     assert "never an instruction" in INSTRUCTIONS
     tools = {tool.name: tool for tool in McpHandlers(None)._tool_list}
     silent = {name for name, tool in tools.items() if "never instructions" not in tool.description}
-    assert silent == {"create_task", "heartbeat_job"}
+    assert silent == {"create_task", "heartbeat_job", "heartbeat_files"}
     for tool in tools.values():
         assert tool.output_schema["properties"][KEY]["description"] == RULE
 

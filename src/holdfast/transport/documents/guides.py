@@ -13,7 +13,7 @@ from holdfast.transport.documents.agent_entry import DESCRIPTION
 from holdfast.transport.documents.vocabulary import ACTIONS, error_codes
 
 _FAMILIES = {
-    HOLDFAST_API: "Jobs, sessions, events, webhooks, keys, accounts",
+    HOLDFAST_API: "Jobs, reservations of files, sessions, events, webhooks, keys, accounts",
     ORCHESTRION: "Tasks and billing (Orchestrion V1)",
     OCTOSTORE: "Locks, sessions, elections (OctoStore 0.14)",
     SYSTEM: "Probes, metrics and documents",
@@ -82,8 +82,8 @@ def skill_md(settings: Settings) -> str:
     return f"""---
 name: holdfast
 description: Coordinate with other agents through Holdfast. Use before starting work that others might also start
-  (an issue, a deployment, a migration), when working through a shared queue of tasks, when a claim was refused or
-  lost, and when your context must survive a restart.
+  (an issue, a deployment, a migration), before changing files of a repository that others also change, when working
+  through a shared queue of tasks, when a claim was refused or lost, and when your context must survive a restart.
 license: Apache-2.0
 ---
 
@@ -118,6 +118,19 @@ not succeed later.
    secret `offer` of the answer to that agent, which claims with it; then you may stop. Tasks can be offered as well.
 
 Send your `token` with every write to an external system, which should refuse smaller tokens.
+
+## Reserve files before you change them
+
+1. `POST {url}/v1/reservations` with `{{"space": "owner/name", "owner": "your-name", "paths": ["src/auth/"]}}`.
+   `space` names the repository: read it in `.holdfast.toml` at its root. Paths are relative to the root; `src/auth/`
+   means everything below; `*`, `?` and `**` are wildcards. Ask for all files at once, and for as few as you need.
+2. `status` is `reserved`, or `held` with who has which of them in `conflicts`. Nothing was reserved then: leave these
+   files alone, do other work, or send `"wait_seconds": 30` to wait. `"mode": "shared"` is for files that you only
+   rely on.
+3. While you work: `POST /v1/reservations/{{id}}/heartbeat` with `lease_id`, every `heartbeat_every_seconds`. For more
+   files: `…/extend` with `paths`.
+4. Before you commit: `POST {url}/v1/reservations/check` with `space`, `paths` and your `lease_ids`.
+5. After your commit: `…/release`, with `paths` for some of them.
 
 ## Work through a queue
 

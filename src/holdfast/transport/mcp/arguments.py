@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from holdfast.core.errors import Invalid
 from holdfast.operations.operation import Operation
+from holdfast.space import HOW_TO_SET, InvalidSpaceFile
 from holdfast.transport.http.bodies.parsing import fold_name
 from holdfast.transport.http.request import Header, encode
 from holdfast.transport.mcp.in_process import ToolRequest
-from holdfast.transport.mcp.tool_schema import BODY, HEADER, LEASE_ID, MILLISECONDS, PATH, QUERY, Field
+from holdfast.transport.mcp.tool_schema import BODY, HEADER, LEASE_ID, MILLISECONDS, PATH, QUERY, SPACE, Field
 
 ACCEPT: Header = (b"accept", b"application/json")
 JSON: Header = (b"content-type", b"application/json")
+FindSpace = Callable[[], str | None]
 
 
 def request_for_call(operation: Operation, fields: tuple[Field, ...], arguments: Mapping[str, Any]) -> ToolRequest:
@@ -32,6 +34,21 @@ def request_for_call(operation: Operation, fields: tuple[Field, ...], arguments:
         query = {name: _query_text(value) for name, value in values[QUERY].items()}
         return ToolRequest(operation.method, path, _encode_or_refuse(urlencode, query), tuple(headers))
     return ToolRequest(operation.method, path, "", (*headers, JSON), _encode_or_refuse(encode, values[BODY]))
+
+
+def with_space(
+    fields: tuple[Field, ...], arguments: Mapping[str, Any], find_space: FindSpace | None
+) -> Mapping[str, Any]:
+    """The arguments, with the space of the repository that this program runs in if the tool needs one."""
+    if find_space is None or arguments.get(SPACE) is not None or SPACE not in {field.wire for field in fields}:
+        return arguments
+    try:
+        space, problem = find_space(), f"`space` is required: no repository was found here. {HOW_TO_SET}"
+    except InvalidSpaceFile as error:
+        space, problem = None, str(error)
+    if space is None:
+        raise Invalid(problem, [{"pointer": f"/{SPACE}", "code": "missing", "message": problem}])
+    return {**arguments, SPACE: space}
 
 
 def _sort_arguments(fields: tuple[Field, ...], arguments: Mapping[str, Any], rest: str) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from holdfast.engine.engine import Engine
 from holdfast.settings import Settings
+from holdfast.space import find_space
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.mcp.in_process import InProcessSender, Sender
@@ -48,6 +49,6 @@ async def _serve_embedded(engine: Engine, settings: Settings) -> None:
 
 
 async def _serve(sender: Sender) -> None:
-    server = make_server(McpHandlers(lambda _: sender))
+    server = make_server(McpHandlers(lambda _: sender, find_space))
     async with stdio_server() as (read, write):
         await server.run(read, write, server.create_initialization_options())

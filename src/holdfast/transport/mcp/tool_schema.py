@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.operations import bounds
 from holdfast.operations.operation import Operation
@@ -20,7 +21,7 @@ Node = dict[str, Any]
 PATH, QUERY, BODY, HEADER = "path", "query", "body", "header"
 IDEMPOTENCY_KEY = "Idempotency-Key"
 MILLISECONDS = 1000
-LEASE_ID = "lease_id"
+LEASE_ID, SPACE = "lease_id", "space"
 
 _SECONDS = ("_seconds", "Seconds")
 _BOUNDS = ("minimum", "maximum", "default")
@@ -28,6 +29,7 @@ _DESCRIPTIONS = {
     "jobId": "A name for the work that all agents would choose, such as `repo/issue-1842`.",
     "owner": "Your name, shown to others; it proves nothing.",
     "id": "The task's id.",
+    "reservationId": "The `reservation_id` that reserve_files returned.",
     "leaseId": "The lease id that your claim returned: proof that you hold it.",
     "ttlMs": "How long the lease lasts without a heartbeat; a multiple of 1000.",
     "waitMs": "How long to wait.",
@@ -58,7 +60,28 @@ _DESCRIPTIONS = {
     "secret": "The secret that opening the session returned; required to resume it.",
     "context": "Any JSON that you need after a restart.",
 }
-"""Description of an argument, the same for every tool that has it."""
+"""Description of an argument, the same for every tool that has it, unless the next table has another."""
+
+_DESCRIPTIONS_BY_OPERATION = {
+    "claim_any_job": {"anyOf": "Names of jobs, in the order of your preference."},
+    "reserve_files": {
+        "space": "The repository: `space` in its `.holdfast.toml`, usually owner/name.",
+        "paths": "Files and patterns, relative to the root of the repository: `README.md`, `src/auth/` for everything "
+        "below, `src/*.py`, `**/test_*.py`.",
+        "mode": "`exclusive` to change the files; `shared` to only rely on them, beside others that do.",
+        "reason": "What you do with the files, for others to read.",
+        "metadata": "A JSON object, visible to everyone.",
+        "waitingId": "The `waiting_id` of the last answer, at most 10 s old: keeps your place among those who wait.",
+    },
+    "release_files": {"paths": "Only these of the reserved paths, as you wrote them; without it, all."},
+    "check_files": {
+        "space": "The repository: `space` in its `.holdfast.toml`, usually owner/name.",
+        "paths": "Files, relative to the root of the repository, without wildcards.",
+        "leaseIds": "The lease ids of your own reservations.",
+    },
+}
+_RESERVATION = "/v1/reservations/{id}"
+_DEFAULT_SPACE = "By default that of the folder in which this program runs."
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -72,6 +95,7 @@ class Field(msgspec.Struct, frozen=True):
     required: bool
     duration: bool = False
     """Whether the request has it in seconds."""
+    description: str | None = None
 
 
 def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
@@ -91,7 +115,17 @@ def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
     keys = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == IDEMPOTENCY_KEY]
     if keys and not any(field.argument == "idempotencyKey" for field in fields):
         fields.append(Field("idempotencyKey", IDEMPOTENCY_KEY, HEADER, keys[0]["schema"], required=False))
-    return tuple(fields)
+    return tuple(_named(field, operation) for field in fields)
+
+
+def with_default_space(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The arguments where the program can find the `space` of a repository itself: it is optional."""
+    return tuple(
+        replace(field, required=False, description=f"{field.description} {_DEFAULT_SPACE}")
+        if field.wire == SPACE
+        else field
+        for field in fields
+    )
 
 
 def input_schema(fields: tuple[Field, ...], openapi: Node) -> Node:
@@ -163,6 +197,14 @@ def _without_titles(node: Any) -> Any:
     return node
 
 
+def _named(field: Field, operation: Operation) -> Field:
+    """The argument with its description, and under the name that answers have for it."""
+    if field.location == PATH and operation.path.startswith(_RESERVATION):
+        field = replace(field, argument="reservationId")
+    own = _DESCRIPTIONS_BY_OPERATION.get(operation.name, {})
+    text = own.get(field.argument) or _DESCRIPTIONS.get(field.argument) or field.schema.get("description")
+    return replace(field, description=text)
+
+
 def _with_description(field: Field) -> Node:
-    text = field.schema.get("description") if field.argument not in _DESCRIPTIONS else _DESCRIPTIONS[field.argument]
-    return field.schema | ({"description": text} if text else {})
+    return field.schema | ({"description": field.description} if field.description else {})

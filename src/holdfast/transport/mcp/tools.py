@@ -28,7 +28,7 @@ class Tool(msgspec.Struct, frozen=True):
         return self.operation not in _ONLY_OWN_TEXT
 
 
-_ONLY_OWN_TEXT = {"create_task", "heartbeat_job"}
+_ONLY_OWN_TEXT = {"create_task", "heartbeat_job", "heartbeat_reservation"}
 
 
 TOOLS = (
@@ -40,6 +40,14 @@ TOOLS = (
         "choose a name that all of them would choose. Status `claimed`: you hold it; keep `lease_id`, read `previous` "
         "and send heartbeats. Status `held`: another worker holds it; take other work, or claim again with `waitMs` "
         "to wait in its queue; status `done`: it is done already, use `result`.",
+    ),
+    Tool(
+        "claim_any_job",
+        "claim_any_job",
+        "Claim any of several jobs",
+        "Claim the first of several jobs that is free, when any of them will do: a staging machine, an account, one of "
+        "five slots. Status `claimed`: you hold the one in `job_id`; from then on it is a job like any other. Status "
+        "`held`: all are taken; claim again with `waitMs` to get whichever is free first.",
     ),
     Tool(
         "heartbeat_job",
@@ -71,6 +79,40 @@ TOOLS = (
         "List claimed jobs",
         "List the jobs that are claimed now, before you choose work. `prefix` filters by name; `nextCursor` leads to "
         "the next page.",
+        is_read_only=True,
+    ),
+    Tool(
+        "reserve_files",
+        "reserve_files",
+        "Reserve files",
+        "Reserve the files that you are going to change, before you change them, in a repository that other agents "
+        "change too: all of them in one call, as few as you need. Status `reserved`: keep `reservation_id` and "
+        "`lease_id`, renew with heartbeat_files, and release after your commit. Status `held`: nothing was reserved; "
+        "leave the files in `conflicts` alone and do other work, or ask again with `waitMs` to wait for them.",
+    ),
+    Tool(
+        "heartbeat_files",
+        "heartbeat_reservation",
+        "Renew a reservation of files",
+        "While you work on reserved files, renew the reservation every `heartbeat_every_seconds`. On `lease_lost`, "
+        "stop changing the files at once: others may have reserved them.",
+        is_idempotent=True,
+    ),
+    Tool(
+        "release_files",
+        "release_files",
+        "Release files",
+        "Release reserved files as soon as your changes are committed or given up; `paths` releases only some of them. "
+        "`lease_lost` means that the reservation ended before: check your changes against those of others.",
+        is_idempotent=True,
+    ),
+    Tool(
+        "who_owns",
+        "check_files",
+        "Read who has reserved files",
+        "Read for each file whether you may change it, and who has reserved it, without reserving anything: before you "
+        "choose work, and before you commit. Send your `leaseIds`, so that your own reservations count as yours. If "
+        "`allowed` is false, do not change the file; reserve_files with `waitMs` waits for it.",
         is_read_only=True,
     ),
     Tool(
