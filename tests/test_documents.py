@@ -19,7 +19,7 @@ from holdfast.core.task import Task
 from holdfast.operations.table import OPERATIONS
 from holdfast.settings.page import settings_page
 from holdfast.transport.cli.manual import manual
-from holdfast.transport.http.api import billing, jobs, sessions
+from holdfast.transport.http.api import billing, jobs, reservation_list, reservations, sessions
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.handlers import find_handler
 from holdfast.transport.http.octostore import errors as octostore_errors
@@ -292,6 +292,10 @@ def test_the_api_page_lists_every_operation_and_no_other():
 
 BODIES = {
     "Jobs": (jobs.ClaimBody, jobs.ClaimAnyBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody),
+    "Reservations": (
+        *(reservations.ReserveBody, reservations.HeartbeatReservationBody, reservations.ReleaseFilesBody),
+        *(reservations.ExtendBody, reservations.ForceReservationBody, reservation_list.CheckBody),
+    ),
     "Tasks": (
         *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, batch.BatchBody),
         *(shape for _, shape, _ in task_verbs.VERBS.values()),
