@@ -48,6 +48,7 @@ def test_everything_that_a_client_holds_is_renewed_by_one_thread_in_few_requests
         leases = hold(stack, recorded, name)
         leases += [
             stack.enter_context(recorded.task(name)),
+            *(stack.enter_context(recorded.reserve(path, space=name, ttl_seconds=3)) for path in ("a", "b", "c")),
             stack.enter_context(recorded.leader(name[:60], "me", ttl=5)),
         ]
         stay_held(leases, 4)
@@ -65,6 +66,7 @@ def test_everything_that_an_asyncio_client_holds_is_renewed_by_one_task_in_few_r
                 leases = [
                     await stack.enter_async_context(client.job(f"{name}/{index}", "me", ttl=3)) for index in range(MANY)
                 ]
+                leases.append(await stack.enter_async_context(client.reserve("src/**", space=name, ttl_seconds=3)))
                 leases.append(await stack.enter_async_context(client.leader(name[:60], "me", ttl=5)))
                 until = time.monotonic() + 4
                 while time.monotonic() < until:
@@ -94,6 +96,18 @@ def test_a_lease_that_is_lost_or_to_be_cancelled_concerns_no_other(recorded, nam
         task.renew()
         stay_held(leases, 3)
         task.check()
+
+
+def test_files_that_are_lost_concern_no_other_lease(recorded, transport, name):
+    with ExitStack() as stack:
+        leases = hold(stack, recorded, name, 2)
+        leases.append(stack.enter_context(recorded.reserve("docs/", space=name, ttl_seconds=3)))
+        stack.enter_context(pytest.raises(LeaseLost))  # at the end of the block of the lost one
+        lost = stack.enter_context(recorded.reserve("src/**", space=name, ttl_seconds=9))
+        recorded.force_release_reservation(lost.reservation_id, "we need them")
+        wait_until(lambda: lost.remaining == 0, 6)
+        stay_held(leases, 3)
+    assert transport.count(HEARTBEATS) >= 2
 
 
 def test_cancellation_is_noticed_by_a_renewal_of_many(recorded, transport, name, monkeypatch):

@@ -248,7 +248,7 @@ OPERATIONS = (
         "POST",
         "/v1/heartbeats",
         HOLDFAST_API,
-        f"Renew up to {HEARTBEAT_LEASES.most:,} leases of jobs and tasks in one transaction.",
+        f"Renew up to {HEARTBEAT_LEASES.most:,} leases of jobs, tasks and files in one transaction.",
         _WORKERS,
     ),
     Operation(

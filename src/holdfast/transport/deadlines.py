@@ -1,13 +1,14 @@
-"""Effective deadlines of rows that were read from the store."""
+"""Effective deadlines of rows, and how often to renew them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TypeVar
 
-from holdfast.core.deadlines import Held, session_of, with_effective_deadline
+from holdfast.core.deadlines import Held, heartbeat_interval, session_of, with_effective_deadline
 from holdfast.core.lease import Lease
 from holdfast.core.reservation.row import Reservation
+from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.contract import Reader
@@ -45,3 +46,9 @@ def read_effective(reader: Reader, rows: list[Held]) -> list[Held]:
     """The rows, each with the earlier of its own deadline and that of the session it was claimed for."""
     sessions = HoldingSessions(reader, rows)
     return [with_effective_deadline(row, sessions.of(row)) for row in rows]
+
+
+def heartbeat_seconds(row: Lease | Task | Reservation, now: Instant) -> float:
+    """How often the holder of a row with its effective deadline should renew: in whole seconds from one second on."""
+    interval = heartbeat_interval(row, now)
+    return interval // SECOND if interval >= SECOND else round(interval / SECOND, 3)

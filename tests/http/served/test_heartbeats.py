@@ -35,6 +35,12 @@ def a_task(account, **fields):
     return {"task_id": claimed["id"], "lease_id": claimed["leaseId"]}
 
 
+def some_files(account, space="acme/shop", **fields):
+    body = {"space": space, "owner": "me", "paths": [fresh()], **fields}
+    reserved = done(account.post("/v1/reservations", body))
+    return {"reservation_id": reserved["reservation_id"], "lease_id": reserved["lease_id"]}
+
+
 def owner(account, job):
     return done(account.get(job_path(job["job_id"])))
 
@@ -44,17 +50,19 @@ def key_of(account, *scopes, **fields):
     return Account(account.port, {"Authorization": f"Bearer {made['apiKey']}"})
 
 
-def test_jobs_and_tasks_are_renewed_in_one_transaction(account):
+def test_jobs_tasks_and_files_are_renewed_in_one_transaction(account):
     job, task = a_job(account, ttl_seconds=90), a_task(account, leaseDurationSeconds=60)
-    short = a_job(account, ttl_seconds=1)
-    answer = heartbeats(account, job, task, short)
+    files, short = some_files(account), a_job(account, ttl_seconds=1)
+    answer = heartbeats(account, job, task, files, short)
     assert results(answer) == [
         {"status": 200, "expires_in_seconds": 90, "heartbeat_every_seconds": 30},
         {"status": 200, "expires_in_seconds": 60, "heartbeat_every_seconds": 20, "cancel_requested": False},
+        {"status": 200, "expires_in_seconds": 900, "heartbeat_every_seconds": 300},
         {"status": 200, "expires_in_seconds": 1, "heartbeat_every_seconds": pytest.approx(0.333)},
     ]
     events = caused_by(account, answer)
-    assert [event["kind"] for event in events] == ["lease.renewed", "task.renewed", "lease.renewed"]
+    kinds = ["lease.renewed", "task.renewed", "reservation.renewed", "lease.renewed"]
+    assert [event["kind"] for event in events] == kinds
     assert len({event["at"] for event in events}) == 1
     assert owner(account, job)["expires_at"] == next(event["data"]["expires_at"] for event in events)
 
@@ -106,6 +114,37 @@ def test_each_lease_needs_the_scope_and_the_prefix_of_its_own_operation(account)
     (result,) = results(heartbeats(limited, {"job_id": name, "lease_id": claimed["lease_id"]}))
     assert result["status"] == 200
     refused_as_problem(heartbeats(key_of(account, "read"), job), 403, "forbidden")
+
+
+def test_files_that_are_lost_or_not_there_do_not_affect_the_others(account):
+    mine, lost = some_files(account), some_files(account)
+    done(account.post(f"/v1/reservations/{lost['reservation_id']}/force-release", {"reason": "we need them"}))
+    wrong = [
+        lost,
+        mine | {"lease_id": lost["lease_id"]},
+        mine | {"reservation_id": lost["lease_id"]},
+        mine | {"reservation_id": "x"},
+        mine | {"note": "half way"},
+        mine | {"job_id": "x"},
+    ]
+    *found, last = results(heartbeats(account, *wrong, mine))
+    assert [(result["status"], result["error"]) for result in found] == [
+        *((409, "lease_lost"),) * 2,
+        *((404, "reservation_not_found"),) * 2,
+        *((400, "invalid_request"),) * 2,
+    ]
+    assert (found[0]["ended"], found[0]["reason"], last["status"]) == ("forced", "we need them", 200)
+
+
+def test_files_need_a_key_that_covers_their_space(account):
+    inside, outside = some_files(account, "team/shop"), some_files(account, "acme/shop")
+    upper = outside | {"reservation_id": outside["reservation_id"].upper()}
+    for key, expected in (
+        (key_of(account, "jobs", prefix="team/"), [200, 404, 404]),
+        (key_of(account, "jobs"), [200, 200, 200]),
+        (key_of(account, "tasks:work"), [403, 403, 403]),
+    ):
+        assert [result["status"] for result in results(heartbeats(key, inside, outside, upper))] == expected
 
 
 @pytest.mark.parametrize("leases", [[], [{"job_id": "x", "lease_id": "x"}] * 501, [{"job_id": "x"}], "x", [7]])

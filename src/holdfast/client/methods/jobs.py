@@ -103,9 +103,10 @@ class JobMethods(Caller[R]):
         )
 
     def heartbeat_leases(self, leases: list[dict[str, Any]]) -> R:
-        """Renew up to 500 leases of jobs and tasks in one transaction.
+        """Renew up to 500 leases of jobs, tasks and files in one transaction.
 
-        Each has a `lease_id`, a `job_id` or a `task_id`, and optionally a `note`; `results` has one entry for each.
+        Each has a `lease_id` and a `job_id`, `task_id` or `reservation_id`, and jobs and tasks optionally a `note`;
+        `results` has one entry for each.
         """
         return self.call("heartbeat_leases", leases=leases)
 

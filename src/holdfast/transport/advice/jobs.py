@@ -76,7 +76,7 @@ def lost(job_id: str) -> Contract:
 
 
 def several_renewed(*, all_held: bool) -> Contract:
-    """The caller renewed several leases of jobs and tasks."""
+    """The caller renewed several leases."""
     renew = action("heartbeat_leases", best=all_held, why="Renew them again within `heartbeat_every_seconds` of each.")
     if all_held:
         return contract(renew)

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from holdfast.core import lease as leases
-from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import Ended, Lease
 from holdfast.core.offer import open_offer
 from holdfast.core.row import SECOND, Instant
@@ -15,6 +14,7 @@ from holdfast.engine.command import LeaseOutcome
 from holdfast.engine.verbs.job_claims import Claimed, Done
 from holdfast.transport.advice import jobs as job_advice
 from holdfast.transport.advice.contract import Advice, prepared, seconds_left, seconds_to_wait
+from holdfast.transport.deadlines import heartbeat_seconds
 from holdfast.transport.http.request import encode, raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
@@ -134,8 +134,7 @@ def ownership(status: str, lease: Lease, now: Instant) -> dict[str, Any]:
 
 def add_ttl(document: dict[str, Any], lease: Lease, now: Instant) -> float:
     """Add how long the lease is and how often to renew it; returns the latter."""
-    interval = heartbeat_interval(lease, now)
-    every = interval // SECOND if interval >= SECOND else round(interval / SECOND, 3)
+    every = heartbeat_seconds(lease, now)
     document["ttl_seconds"] = lease.ttl // SECOND
     document["heartbeat_every_seconds"] = every
     return every

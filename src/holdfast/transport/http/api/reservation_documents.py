@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.offer import open_offer
 from holdfast.core.reservation.holding import Conflict
 from holdfast.core.reservation.row import Reservation, is_open, paths_of
@@ -13,6 +12,7 @@ from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
 from holdfast.transport.advice import reservations as advice
 from holdfast.transport.advice.contract import seconds_left, seconds_to_wait
+from holdfast.transport.deadlines import heartbeat_seconds
 from holdfast.transport.http.request import encode, raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
 
@@ -119,7 +119,7 @@ def status_of(row: Reservation, now: Instant) -> str:
 
 
 def _held_by_caller(row: Reservation, now: Instant) -> dict[str, Any]:
-    every = max(heartbeat_interval(row, now) / SECOND, 1.0)
+    every = heartbeat_seconds(row, now)
     document = reservation_document(row, now)
     document["ttl_seconds"] = row.ttl // SECOND
     document["heartbeat_every_seconds"] = every
