@@ -1,13 +1,14 @@
 """Files that are reserved inside a block, with every kind of client."""
 
 import asyncio
-import functools
 import threading
 import time
 
 import pytest
 
 import holdfast
+from holdfast.client.async_embedded import AsyncEmbeddedTransport
+from holdfast.client.embedded import EmbeddedTransport
 from holdfast.client.errors import Held, Invalid, LeaseLost, NotFound
 from holdfast.client.leases import claims
 from holdfast.operations.bounds import Range
@@ -246,12 +247,52 @@ def test_a_child_process_neither_changes_nor_releases_what_its_parent_reserved(s
         assert client.read_reservation(files.reservation_id)["status"] == "reserved"
 
 
-def test_threads_that_change_one_reservation_leave_its_paths_as_the_server_has_them(client, space):
-    with client.reserve("first", space=space) as files:
-        for change in [in_background(functools.partial(files.extend, f"file-{number}")) for number in range(8)]:
-            change.result(20)
-        assert list(files.paths) == client.read_reservation(files.reservation_id)["paths"]
-        assert len(files.paths) == 9
+class SlowFirstExtension(EmbeddedTransport):
+    """A transport on which the answer to the first extension arrives late."""
+
+    def __init__(self):
+        super().__init__("memory:")
+        self.sent = 0
+        self.is_handled = threading.Event()
+
+    def send(self, request, timeout):
+        self.sent += request.target.endswith("/extend")
+        is_late = request.target.endswith("/extend") and self.sent == 1
+        answer = super().send(request, timeout)
+        if is_late:
+            self.is_handled.set()
+            time.sleep(0.4)
+        return answer
+
+
+def test_paths_are_those_of_the_last_change_also_if_an_earlier_answer_is_late(space):
+    transport = SlowFirstExtension()
+    with holdfast.Client(transport=transport) as client, client.reserve("a", space=space) as files:
+        first = in_background(lambda: files.extend("b"))
+        assert transport.is_handled.wait(10)
+        files.extend("c")
+        first.result(10)
+        assert files.paths == ("a", "b", "c")
+
+
+def test_paths_are_those_of_the_last_change_with_the_asyncio_client_too(space):
+    class Slow(AsyncEmbeddedTransport):
+        sent = 0
+
+        async def send(self, request, timeout):  # noqa: ASYNC109 - the transport's protocol
+            self.sent += request.target.endswith("/extend")
+            is_late = request.target.endswith("/extend") and self.sent == 1
+            answer = await super().send(request, timeout)
+            if is_late:
+                await asyncio.sleep(0.4)
+            return answer
+
+    async def scenario():
+        async with holdfast.AsyncClient(transport=Slow("memory:")) as client, client.reserve("a", space=space) as files:
+            await asyncio.gather(files.extend("b"), files.extend("c"))
+            assert files.paths == ("a", "b", "c")
+
+    asyncio.run(scenario())
 
 
 @pytest.fixture
