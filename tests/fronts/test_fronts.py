@@ -33,6 +33,20 @@ def test_a_batch_has_the_result_of_each_item(alice):
     assert [result["status"] for result in results] == [201, 404]
 
 
+def test_files_are_renewed_together_with_a_job_by_a_key_that_covers_them(alice, fronted):
+    made = root(fronted).post("/v1/keys", {"name": "k", "scopes": ["jobs"], "prefix": "team/"}).json
+    limited = alice.with_headers(Authorization=f"Bearer {made['apiKey']}")
+    name = f"team/{fresh()}"
+    lease = claimed(limited.claim(name, "me"))
+    leases = [{"job_id": name, "lease_id": lease["lease_id"]}]
+    for caller, space in ((limited, name), (root(fronted), fresh("other"))):
+        reserved = ok(caller.post("/v1/reservations", {"space": space, "owner": "me", "paths": ["src/**"]}))
+        leases.append({field: reserved[field] for field in ("reservation_id", "lease_id")})
+    for caller, statuses in ((limited, [200, 200, 404]), (root(fronted), [200, 200, 200])):
+        results = ok(caller.post("/v1/heartbeats", {"leases": leases}))["results"]
+        assert [result["status"] for result in results] == statuses
+
+
 def test_a_lock_is_acquired_and_refused(alice, fronted):
     name = fresh("lock")
     lease = alice.acquire(name)
