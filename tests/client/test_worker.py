@@ -68,6 +68,31 @@ def test_a_failed_attempt_is_reported_and_the_next_continues_from_its_checkpoint
     assert seen == [None, ({"step": 7}, "Retry")]
 
 
+def test_a_task_that_its_handler_has_offered_is_left_to_who_accepts(http, name):
+    worker = holdfast.Worker(http, concurrency=2)
+    codes = {}
+
+    @worker.task(f"{name}-sync")
+    def give(context):
+        codes[context.id] = context.offer(checkpoint={"step": 1})
+        return {"ignored": True}
+
+    @worker.task(f"{name}-async")
+    async def give_later(context):
+        code = await context.offer(checkpoint={"step": 1})
+        await asyncio.sleep(0.6)
+        codes[context.id] = code
+
+    with working(worker):
+        made = [http.create_task(f"{name}-{kind}", {}) for kind in ("sync", "async")]
+        wait_until(lambda: len(codes) == 2, 20)
+    for task in made:
+        assert status(http, task)["status"] == "claimed"
+        with http.task_by_id(task["id"], worker="taker", offer=codes[task["id"]]) as mine:
+            assert mine.previous["checkpoint"] == {"step": 1}
+        assert status(http, task)["status"] == "completed"
+
+
 def test_permanent_failures_and_invalid_results_are_reported(http, name):
     worker = holdfast.Worker(http, concurrency=1)
 

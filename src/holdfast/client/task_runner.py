@@ -24,7 +24,9 @@ def run_sync(handler: Callable[..., Any], lease: TaskLease) -> Document | None:
 def run_async(handler: Callable[..., Any], lease: TaskLease, loop: asyncio.AbstractEventLoop) -> Document | None:
     """Run the handler on the event loop, and cancel it when the lease is lost or cancellation is requested."""
     running: Future[Any] = asyncio.run_coroutine_threadsafe(handler(AsyncContext(lease)), loop)
-    while not wait([running], min(POLL_SECONDS, lease.remaining)).done:
+    while not wait([running], POLL_SECONDS if lease.is_offered else min(POLL_SECONDS, lease.remaining)).done:
+        if lease.is_offered:
+            continue  # the handler passes the code on
         try:
             lease.check()
         except HoldfastError:

@@ -75,6 +75,8 @@ class JobLeaseBase(LeaseBase):
     """A held job."""
 
     kind = "job"
+    is_offered = False
+    """Whether another worker may take it over."""
 
     @property
     def id(self) -> str:
@@ -89,6 +91,7 @@ class JobLeaseBase(LeaseBase):
 
     def _offered(self) -> None:
         """Nothing is certain any more: whoever has the code may have taken over."""
+        self.is_offered = True
         self.state.refused(LeaseLost(f"{self.terms.what} is offered: another worker may have it"))
 
     def _kept(self, claim: Claim, document: Document, sent: float) -> None:
@@ -96,7 +99,7 @@ class JobLeaseBase(LeaseBase):
         if document.get("status") in {"released", "pending"}:
             raise LeaseLost(f"the session that held {self.terms.what} is over", document=document)
         terms = msgspec.structs.replace(self.terms, **claim.duration(document)._asdict())
-        self._granted, self.is_settled = LeaseState(terms, sent), False
+        self._granted, self.is_settled, self.is_offered = LeaseState(terms, sent), False, False
 
     @property
     def note(self) -> str | None:
