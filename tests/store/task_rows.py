@@ -23,6 +23,7 @@ documents = st.recursive(
 SHAPED_COLUMNS = {
     "ended": '{"worker":null,"outcome":"failed","at":1,"attempt":1,"proof":"p"}',
     "backoff": '{"kind":"fixed"}',
+    "offer": '{"proof":"p","until":1,"lasts":1,"session":"s1"}',
 }
 """JSON columns that have a shape of their own."""
 
@@ -75,7 +76,7 @@ def without_contradictions(task: Task) -> Task:
     if task.state == CLAIMED:
         lease = {"proof": task.proof or "p", "expires_at": task.expires_at or START}
     else:
-        lease = {"proof": None, "expires_at": None}
+        lease = {"proof": None, "expires_at": None, "offer": None}
     return msgspec.structs.replace(task, **lease, ready=task.ready and task.state == PENDING)
 
 

@@ -44,6 +44,7 @@ EVERYTHING = a_lease(
     acl='["user:bob"]',
     ended='{"owner":null,"how":"released","at":1,"kind":"job","proof":"p"}',
     ended_checkpoint="null",
+    offer='{"proof":"p","until":1,"lasts":1,"to":"builder"}',
     token=2**62,
     ttl=2**57,
 )
