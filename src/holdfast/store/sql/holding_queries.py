@@ -20,15 +20,15 @@ RESERVATIONS_COVERING = (
     " FROM json_each(?) AS wanted CROSS JOIN reserved_paths AS paths WHERE paths.account = ? AND paths.space = ?"
     " AND paths.prefix = wanted.value ->> 0) ORDER BY id"
 )
+# `coalesce` keeps PostgreSQL from using the indexes by deadline, which have the rows of all accounts.
 HELD_BY = {
     Lease.table: page_of(
         Lease,
-        "account = ? AND id > ? AND proof IS NOT NULL AND expires_at > ? AND principal = ?"
+        "account = ? AND id > ? AND proof IS NOT NULL AND coalesce(expires_at, 0) > ? AND principal = ?"
         " AND (CAST(? AS text) IS NULL OR owner = ?) AND kind IN ('job', 'lock')",
         "id",
     ),
-    # The counts list the types of which any task is claimed; each is one range of the index tasks_listed. `coalesce`
-    # keeps the planner from using the index by deadline, which has the tasks of all accounts.
+    # The counts list the types of which any task is claimed; each is one range of the index tasks_listed.
     Task.table: page_of(
         Task,
         "(account, id) IN (SELECT held.account, held.id FROM task_counts AS counted CROSS JOIN tasks AS held"
@@ -40,7 +40,8 @@ HELD_BY = {
     ),
     Reservation.table: page_of(
         Reservation,
-        "account = ? AND id > ? AND ended_at IS NULL AND proof IS NOT NULL AND expires_at > ? AND principal = ?"
+        "account = ? AND id > ? AND ended_at IS NULL AND proof IS NOT NULL AND coalesce(expires_at, 0) > ?"
+        " AND principal = ?"
         " AND (CAST(? AS text) IS NULL OR owner = ?)",
         "id",
     ),
