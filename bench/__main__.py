@@ -19,6 +19,7 @@ from bench.idle import measure_idle
 from bench.in_process import measure_embedded, measure_engine
 from bench.page import page
 from bench.requests import measure_one_process, measure_requests
+from bench.reservations import measure_reservations, worst_seconds
 from bench.stores import NewStore, new_files, new_folder, private_postgres
 from bench.streams import Size
 from bench.tasks import measure_tasks
@@ -67,6 +68,8 @@ def measure_sqlite(figures: Figures, folder: Path, trees: list[Tree]) -> None:
     measure_engine(figures, "sqlite", new_store, trees, SECONDS, folder)
     measure_embedded(figures, "sqlite", new_store, trees, SECONDS)
     measure_idle(figures, "sqlite", new_store, trees, SECONDS, folder)
+    measure_reservations(figures, "sqlite", new_store, SECONDS)
+    figures.add("reserve.worst", worst_seconds())
     measure_requests(figures, "memory", lambda: "memory:", trees, SECONDS, [128])
     size = Size(seconds=2 * SECONDS)
     for tree in trees:
@@ -76,10 +79,11 @@ def measure_sqlite(figures: Figures, folder: Path, trees: list[Tree]) -> None:
 
 
 def measure_postgres(figures: Figures, folder: Path, trees: list[Tree], new_store: NewStore) -> None:
-    """One round on PostgreSQL: requests and tasks."""
+    """One round on PostgreSQL: requests, tasks and reservations."""
     measure_requests(figures, "postgres", new_store, trees, SECONDS)
     measure_tasks(figures, "postgres", new_store, trees, SECONDS)
     measure_engine(figures, "postgres", new_store, trees, SECONDS, folder)
+    measure_reservations(figures, "postgres", new_store, SECONDS)
 
 
 if __name__ == "__main__":

@@ -107,8 +107,13 @@ OTHERS: tuple[tuple[str, str, float, int, str], ...] = (
             (f"{store}.raw.rate", f"{shown}: plain one-row commits", 1, 0, "/s"),
             (f"{store}.engine.singly.rate", f"{shown}: engine alone, one claim per transaction", 1, 0, "/s"),
             (f"{store}.engine.claims.rate", f"{shown}: engine alone, claims, 64 callers", 1, 0, "/s"),
+            (f"{store}.reserve.empty.cpu", f"{shown}: reserve or release a path, empty space: CPU", 1e6, 0, "µs"),
+            (f"{store}.reserve.full.cpu", f"{shown}: reserve or release a path, full space: CPU", 1e6, 0, "µs"),
+            (f"{store}.handoff.one.p50", f"{shown}: hand-off of files, one server, median", 1e3, 1, "ms"),
+            (f"{store}.handoff.two.p50", f"{shown}: hand-off of files, two servers, median", 1e3, 1, "ms"),
         )
     ),
+    ("reserve.worst", "most expensive request for files: CPU of its patterns", 1e3, 1, "ms"),
     ("sqlite.unlimited.128.cpu", "claim, 128 connections, account without limits: server CPU", 1e6, 0, "µs"),
     ("sqlite.limited.128.cpu", "claim, 128 connections, account with limits: server CPU", 1e6, 0, "µs"),
     ("sqlite.embedded.1.rate", "holdfast.open: claims, 1 thread", 1, 0, "/s"),
@@ -157,7 +162,13 @@ def targets_table(figures: Figures) -> str:
 
 
 def _shown(target: Target, value: float) -> str:
-    shown = {"ratio": f"{value:.2f}", "s": f"{value:.2f} s", "bytes": f"{value / 1e6:.0f} MB", "cores": f"{value:.2%}"}
+    shown = {
+        "ratio": f"{value:.2f}",
+        "s": f"{value:.2f} s",
+        "ms": f"{value * 1e3:.0f} ms",
+        "bytes": f"{value / 1e6:.0f} MB",
+        "cores": f"{value:.2%}",
+    }
     return shown[target.unit]
 
 

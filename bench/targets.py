@@ -68,6 +68,19 @@ TARGETS = (
            "sqlite.workers.claim.p50"),
     Target("claim with 1,000 stream readers, p99 of that without", "streams.readers.p99", AT_MOST, 2,
            "streams.alone.p99"),
+    *(
+        target
+        for store, shown in (("sqlite", "SQLite"), ("postgres", "PostgreSQL"))
+        for target in (
+            Target(f"reserve and release a path, full space, CPU of that in an empty one, {shown}",
+                   f"{store}.reserve.full.cpu", AT_MOST, 3, f"{store}.reserve.empty.cpu"),
+            Target(f"hand-off of files on one server, slowest, {shown}", f"{store}.handoff.one.max", AT_MOST, 0.1,
+                   unit="ms"),
+            Target(f"hand-off of files across two servers, slowest, {shown}", f"{store}.handoff.two.max", AT_MOST, 0.3,
+                   unit="ms"),
+        )
+    ),
+    Target("most expensive request for files, CPU of its patterns", "reserve.worst", AT_MOST, 0.05, unit="ms"),
     Target("start to first answer, new store", "sqlite.start.new", AT_MOST, 0.5, unit="s"),
     Target("memory of an idle process", "sqlite.idle.memory", AT_MOST, 60e6, unit="bytes"),
     Target("CPU of an idle server, of one core", "sqlite.idle.cpu", AT_MOST, 0.003, unit="cores"),

@@ -7,14 +7,16 @@ import unicodedata
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import product
+from unittest import mock
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.reservation import conflicts, patterns, sequences
+from holdfast.core.reservation import conflicts, patterns, segments, sequences
 from holdfast.core.reservation.patterns import parse
 from holdfast.core.reservation.segments import segments_meet
+from holdfast.core.reservation.simple_patterns import SimplePatterns
 from tests.proof_size import FULL
 
 EXAMPLES = 20_000 if FULL else 150
@@ -218,14 +220,20 @@ def test_patterns_do_not_meet_in_dots_which_are_no_names(one, other):
         assert not patterns.meet(parse(around.format(other)), parse(around.format(one)))
 
 
-def texts(segments):
+def texts(names):
     """Patterns of a few of these segments, with `**` between them, and sometimes a trailing slash."""
-    item = st.tuples(st.booleans(), st.sampled_from(segments)).map(lambda pair: ["**"] * pair[0] + [pair[1]])
+    item = st.tuples(st.booleans(), st.sampled_from(names)).map(lambda pair: ["**"] * pair[0] + [pair[1]])
     return st.builds(
         lambda items, ending: "/".join([segment for item in items for segment in item] + ending),
         st.lists(item, min_size=1, max_size=3),
         st.sampled_from([[], ["**"], [""]]),
     ).filter(lambda text: patterns.problem(text) is None)
+
+
+def simple_texts():
+    """Paths, and everything below one."""
+    path = st.lists(st.sampled_from(["a", "b", "ab"]), min_size=1, max_size=3).map("/".join)
+    return st.builds(str.__add__, path, st.sampled_from(["", "/", "/**", "/**/*"])) | st.sampled_from(["**", "**/*"])
 
 
 def naive(pattern: list[str], path: list[str]) -> bool:
@@ -375,6 +383,28 @@ def test_conflicts_with_many_are_those_of_which_some_pattern_meets(mine, many):
     keyed = [(key, [parse(text) for text in theirs]) for key, theirs in enumerate(many)]
     expected = [key for key, theirs in keyed if patterns.any_meeting(own, theirs)]
     assert conflicts.conflicts_with(own, keyed) == expected
+    with mock.patch.object(conflicts, "FEW_PAIRS", -1):  # as if there were many
+        assert conflicts.conflicts_with(own, keyed) == expected
+
+
+@settings(max_examples=EXAMPLES)
+@given(st.lists(simple_texts(), max_size=4), simple_texts())
+@example(["a/"], "a")
+@example(["a/**"], "a")
+@example(["a"], "a/")
+@example(["a", "a/b"], "a/")
+@example(["**"], "a")
+@example(["a/b/"], "**/*")
+@example(["ab/"], "a/")
+def test_simple_patterns_are_compared_with_all_at_once(mine, other):
+    own = [parse(text) for text in mine]
+    assert SimplePatterns(own).meet(parse(other)) == patterns.any_meeting(own, [parse(other)])
+
+
+def test_a_long_segment_meets_no_name_of_two_characters_and_is_not_compared_with_each():
+    assert segments.segments_meet("??", "*ab*")
+    assert not segments.segments_meet("??", "*abc*")
+    assert segments._names("??", "".join(map(chr, range(0x4E00, 0x4F00))) + "*") == []
 
 
 def test_meetings_are_all_pairs_that_meet():

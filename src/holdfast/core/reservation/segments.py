@@ -29,7 +29,12 @@ def _wild_segments_meet(one: str, other: str) -> bool:
 
 
 def _names(fixed: str, other: str) -> list[str]:
-    """This segment with a character that is no dot in place of a `?`: each that may matter to the other segment."""
+    """This segment with a character that is no dot in place of a `?`: each that may matter to the other segment.
+
+    None if the other segment matches only longer names.
+    """
+    if len(other) - other.count("*") > len(fixed):
+        return []
     characters = {"-", *other} - {"*", "?", "."}
     return [
         fixed[:place] + character + fixed[place + 1 :]

@@ -9,16 +9,15 @@ import msgspec
 from holdfast.core import lease as leases
 from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.principal import Principal
-from holdfast.core.reservation.conflicts import conflicts_with, work_of
+from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, work_of
 from holdfast.core.reservation.row import EXCLUSIVE, MAX_HELD, MAX_WAITING, Reservation, is_waiting, patterns_in
 from holdfast.core.row import Instant
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard.held import LAST, cursor_before
 
 READ_AT_ONCE = 200
-MAX_WORK = 20_000
-"""How much is compared to find who waits for what; what is left out is still listed as waiting."""
 MAX_PAIRS = 50_000
+"""How many pairs are compared to find who waits for what, and at most MAX_WORK; others are listed without."""
 
 
 class Space(msgspec.Struct):
