@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import socket
 import statistics
@@ -13,6 +14,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
+from bench import document
 from bench.figures import Figures
 from bench.idle import read_answer
 from bench.page import machine, other_table, targets_table
@@ -145,12 +147,18 @@ def _comparing_seconds(mine: Sequence[Pattern], other: Callable[[int], str]) -> 
 
 def main() -> None:
     """Measure one round on each store and print the figures."""
+    parser = argparse.ArgumentParser(prog="python -m bench.reservations")
+    parser.add_argument("--document", action="store_true", help="write the tables into docs/explanation/speed.md")
+    options = parser.parse_args()
     figures = Figures()
     figures.add("reserve.worst", worst_seconds())
     with new_folder() as folder, private_postgres() as database:
         for name, new_store in (("sqlite", new_files(folder)), ("postgres", database.new_database)):
             measure_reservations(figures, name, new_store, SECONDS)
-    print(f"{machine()}.", other_table(figures, ""), targets_table(figures), sep="\n\n")
+    shown = "\n\n".join([f"{machine()}.", other_table(figures, ""), targets_table(figures)])
+    print(shown)
+    if options.document:
+        document.replace_part("reservations", shown)
 
 
 if __name__ == "__main__":
