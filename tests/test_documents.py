@@ -14,6 +14,8 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.core import errors, lease, session, task
 from holdfast.core.lease import Claim, Lease
+from holdfast.core.reservation import holding as reserving
+from holdfast.core.reservation.row import Request, Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.operations.table import OPERATIONS
@@ -21,6 +23,7 @@ from holdfast.settings.page import settings_page
 from holdfast.transport.cli.manual import manual
 from holdfast.transport.http.api import billing, jobs, reservation_list, reservations, sessions
 from holdfast.transport.http.api import errors as api_errors
+from holdfast.transport.http.api.reservation_documents import status_of
 from holdfast.transport.http.handlers import find_handler
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
@@ -73,7 +76,7 @@ def test_the_python_program_of_the_readme_runs(reader):
 
 PROGRAMS = [
     pytest.param(program, printed, id=f"{name}-{number}")
-    for name in ("tutorial/first-job", "guides/client", "guides/streams")
+    for name in ("tutorial/first-job", "guides/client", "guides/files", "guides/streams")
     for number, (program, printed) in enumerate(
         zip(blocks(ROOT / f"docs/{name}.md", "python"), blocks(ROOT / f"docs/{name}.md", ""), strict=True)
     )
@@ -176,6 +179,31 @@ def test_the_diagram_of_a_task_is_what_core_does():
         (dead, task.requeue(dead, 3), "requeued"),
     }
     assert {tuple(getattr(row, "state", row) for row in step) for step in done} == transitions(2)
+
+
+def test_the_diagram_of_a_reservation_is_what_core_does():
+    request = Request(space="s", mode="exclusive", paths=("a", "b"), owner="o", principal="p", ttl=10)
+    waits = reserving.wait("default", "r", request, [], 0)
+    held = reserving.grant(waits, request, proof="x", token=1, now=1)
+
+    def state(row: Reservation) -> str:
+        return {"reserved": "held"}.get(status_of(row, 5), status_of(row, 5))
+
+    done = {
+        ("[*]", state(waits), "waiting"),
+        ("[*]", state(held), "reserved"),
+        ("waiting", state(held), "reserved"),
+        ("waiting", state(reserving.end(waits, "any", now=5)), reserving.end(waits, "any", now=5).ended_how),
+        ("held", state(reserving.renew(held, ttl=None, now=5)), "renewed"),
+        ("held", state(reserving.remove_paths(held, ["a"])), "reduced"),
+        ("held", state(reserving.add_paths(held, ["c"])), "enlarged"),
+        ("ended", "[*]", ""),
+    }
+    for how in (lease.RELEASED, lease.EXPIRED, lease.FORCED, lease.UNDELIVERED, lease.SESSION_ENDED):
+        done.add(("held", state(reserving.end(held, how, now=5)), how))
+    # Restored from a backup, nobody holds it, but its paths are kept until its deadline.
+    done.add(("held", state(reserving.end(reserving.end_by_restore(held, 2), lease.EXPIRED, now=11)), lease.RESTORED))
+    assert done == transitions(3)
 
 
 def test_the_four_paths_name_at_most_ten_files_each_and_all_exist():
