@@ -22,10 +22,18 @@ from bench.requests import record
 from bench.scripts import FIRST, LEASE_ID, NUMBER, SECOND, Load, post, request_bytes
 from bench.serving import Server, post_json, server
 from bench.stores import NewStore, new_files, new_folder, private_postgres
-from holdfast.core.errors import SpaceFull
 from holdfast.core.reservation import conflicts, holding
 from holdfast.core.reservation.patterns import Pattern, parse
-from holdfast.core.reservation.row import MAX_BROAD, MAX_HELD, MAX_WAITING, SHARED, Reservation, encode_paths
+from holdfast.core.reservation.row import (
+    EXCLUSIVE,
+    MAX_BROAD,
+    MAX_HELD,
+    MAX_WAITING,
+    SHARED,
+    Reservation,
+    encode_paths,
+    patterns_in,
+)
 from holdfast.operations.bounds import RESERVED_PATHS
 
 SECONDS = float(os.environ.get("HOLDFAST_BENCH_SECONDS", "2"))
@@ -35,12 +43,14 @@ FOREVER = 10**18
 RESERVATION_ID = '"reservation_id":"'
 
 
-def measure_reservations(figures: Figures, name: str, new_store: NewStore, seconds: float) -> None:
+def measure_reservations(
+    figures: Figures, name: str, new_store: NewStore, seconds: float, held: int = MAX_HELD - 1
+) -> None:
     """One round on one store: a path in an empty space and in a full one, then hand-offs on one and two servers."""
     with ExitStack() as stack:
         url = new_store()
         first, second = (stack.enter_context(server(url)) for _ in range(2))
-        fill(first)
+        fill(first, held)
         for space in ("empty", "full"):
             record(figures, f"{name}.reserve.{space}", first, cycles(space), connections=1, seconds=seconds)
         count = max(int(10 * seconds), 3)
@@ -57,9 +67,9 @@ def cycles(space: str) -> Load:
     return Load([(post("/v1/reservations", reserve), release)], markers=(LEASE_ID, RESERVATION_ID))
 
 
-def fill(one: Server) -> None:
-    """As many reservations as a space may have, with as many as possible that begin with a wildcard."""
-    for number in range(MAX_HELD - 1):
+def fill(one: Server, count: int) -> None:
+    """Reservations of folders, files and patterns, as many as possible of which begin with a wildcard."""
+    for number in range(count):
         kinds = (f"src/part{number}/", f"docs/part{number}/page.md", f"tests/part{number}/**/test_*.py")
         path = f"**/*.part{number}" if number < MAX_BROAD else kinds[number % len(kinds)]
         body = {"space": "full", "owner": f"agent-{number}", "paths": [path], "mode": SHARED, "ttl_seconds": 3600}
@@ -112,36 +122,32 @@ _WORST: dict[str, tuple[Callable[[int], str], Callable[[int], str]]] = {
 """Patterns of a request, and those of the reservations that it is compared with, each by number."""
 
 
-def worst_seconds() -> float:
+def worst_seconds(reservations: int = MAX_HELD + MAX_WAITING) -> float:
     """CPU of the most expensive request that is not refused: comparing its patterns and describing the conflicts."""
-    return max(
-        _comparing_seconds(_request(mine, count), other)
-        for mine, other in _WORST.values()
-        for count in (1, RESERVED_PATHS.most)
-    )
+    worst = 0.0
+    for mine, other in _WORST.values():
+        rows = [_shared(number, other) for number in range(reservations)]
+        for count in (1, RESERVED_PATHS.most):
+            patterns = list(dict.fromkeys(parse(mine(number)) for number in range(count)))
+            worst = max(worst, _comparing_seconds(patterns, rows))
+    return worst
 
 
-def _request(pattern: Callable[[int], str], count: int) -> list[Pattern]:
-    return list(dict.fromkeys(parse(pattern(number)) for number in range(count)))
-
-
-def _comparing_seconds(mine: Sequence[Pattern], other: Callable[[int], str]) -> float:
-    """With as many reservations of as many patterns as are accepted."""
+def _shared(row: int, pattern: Callable[[int], str]) -> Reservation:
+    """A reservation of as many patterns as it may have; shared ones may meet."""
     most = RESERVED_PATHS.most
-    paths = [[other(row * most + number) for number in range(most)] for row in range(MAX_HELD + MAX_WAITING)]
-    rows = [
-        Reservation("default", str(number), mode=SHARED, paths=encode_paths(tuple(each)), proof="x", expires_at=FOREVER)
-        for number, each in enumerate(paths)
-    ]
+    paths = tuple(pattern(row * most + number) for number in range(most))
+    return Reservation("default", str(row), mode=SHARED, paths=encode_paths(paths), proof="x", expires_at=FOREVER)
+
+
+def _comparing_seconds(mine: Sequence[Pattern], rows: Sequence[Reservation]) -> float:
+    """With as many of the reservations as are accepted."""
+    theirs = [patterns_in(row.paths) for row in rows]
     count = len(rows)
-    while conflicts.work_of(mine, ([parse(text) for text in each] for each in paths[:count])) > conflicts.MAX_WORK:
+    while conflicts.work_of(mine, theirs[:count]) > conflicts.MAX_WORK:
         count = count * 9 // 10
-    try:
-        holding.conflicts(mine, "exclusive", rows[:count], arrived_at=None, now=0)  # parses all patterns
-        began = time.process_time()
-        holding.describe(mine, holding.conflicts(mine, "exclusive", rows[:count], arrived_at=None, now=0))
-    except SpaceFull:
-        return 0.0
+    began = time.process_time()
+    holding.describe(mine, holding.conflicts(mine, EXCLUSIVE, rows[:count], arrived_at=None, now=0))
     return time.process_time() - began
 
 

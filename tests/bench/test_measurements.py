@@ -12,6 +12,7 @@ from bench.peers import holdfast, libraries, tables
 from bench.peers.__main__ import PEERS, is_usable
 from bench.peers.peer import LOCKS, Peer
 from bench.requests import measure_one_process, measure_requests
+from bench.reservations import measure_reservations, worst_seconds
 from bench.seeding import seed
 from bench.tasks import measure_tasks
 from bench.tree import PRESENT, ROOT, older_tree
@@ -44,7 +45,12 @@ def test_the_other_figures_are_those_of_the_page(new_store, tmp_path):
     measure_engine(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
     measure_embedded(figures, "sqlite", new_store, [PRESENT], SECONDS)
     measure_idle(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
+    measure_reservations(figures, "sqlite", new_store, SECONDS, held=60)
     assert {name for name, *_ in OTHERS if name.startswith("sqlite")} <= set(figures.rounds)
+
+
+def test_no_request_for_files_that_is_accepted_takes_long():
+    assert 0 < worst_seconds(1_000 if FULL else 100) < 0.25, "50 ms on an idle machine"
 
 
 def test_an_older_commit_runs_its_own_sources():
