@@ -203,8 +203,8 @@ class SessionActivity(JobActivity):
         """On disk: it survives a crash of the client."""
         self.lease_id: str | None = None
         self.past_lease_ids: list[str] = []
-        self.on_begun: Callable[[BegunSession], None] = lambda outcome: None
-        """Takes the tasks that a resumed session holds."""
+        self.on_begun: list[Callable[[BegunSession], None]] = []
+        """Take the tasks and the reservations that a resumed session holds."""
 
     def next_operation(self) -> Operation | None:
         chance = self.random.random()
@@ -250,7 +250,8 @@ class SessionActivity(JobActivity):
         self.secret = outcome.secret or self.secret
         self.lease_id = outcome.lease_id
         self.held = {job.id: held_lease_id(outcome.lease_id, job) for job in outcome.jobs}
-        self.on_begun(outcome)
+        for take in self.on_begun:
+            take(outcome)
 
     def forget(self) -> None:
         super().forget()

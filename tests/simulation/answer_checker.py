@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError, IdempotencyConflict, OutcomeUnknown, Refused, Trouble
-from holdfast.core.lease import proof_of
+from holdfast.core.errors import HoldfastError, IdempotencyConflict, Invalid, OutcomeUnknown, Refused, Trouble
+from holdfast.core.lease import Lease, proof_of
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.session import Session
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.command import Held, LeaseOutcome, Replayed
 from holdfast.engine.verbs import job_claims
 from holdfast.engine.verbs.job_offers import WithdrawJobOffer
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import Obstructed, ReleaseReservation, ReservationOutcome
 from holdfast.engine.verbs.sessions import SessionState
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, Empty
@@ -71,6 +74,10 @@ class AnswerChecker:
             self._fail(f"P8: {request} was refused as another request, but it was repeated unchanged")
         if not is_holder_command(command):
             return
+        if isinstance(command, ReleaseReservation) and isinstance(outcome, Invalid):
+            was_released = not set(command.paths) <= set(self._log.images[subject]["paths"])
+            if was_released:  # by a copy of the request
+                return
         is_holder = self._log.is_holder(subject, command.lease_id, self._world.time.now)
         if is_holder and subject not in self._log.got_grace:
             self._fail(f"P4: {request} of the live holder was refused: {outcome!r}")
@@ -82,7 +89,7 @@ class AnswerChecker:
         key = request.command.once.key
         if key not in self._log.effects_of_key and not isinstance(request.command, _MAY_CHANGE_NOTHING):
             self._fail(f"P8: {request} got the answer of an earlier request that had no effect")
-        body = render(outcome)[1] if isinstance(outcome, job_claims.Claimed) else outcome.body
+        body = render(outcome)[1] if isinstance(outcome, job_claims.Claimed | Reserved) else outcome.body
         if self._answer_of_key.setdefault(key, body) != body:
             self._fail(f"P8: {request} got another answer than the first request under its Idempotency-Key")
 
@@ -93,7 +100,7 @@ class AnswerChecker:
         ]
         if request.command.once is not None and events and request.command.stores_answer:
             self._answer_of_key.setdefault(request.command.once.key, request.command.once.render(outcome)[1])
-        if isinstance(outcome, Held | job_claims.Done) or type(outcome).__name__ == "Delayed":
+        if isinstance(outcome, Held | Obstructed | job_claims.Done) or type(outcome).__name__ == "Delayed":
             if events:
                 self._fail(f"P7: {request} was told that another holds it or that it is done, but it got it")
             return
@@ -101,8 +108,9 @@ class AnswerChecker:
             return  # there was no offer
         if isinstance(outcome, Claimed):
             self._check_tasks(request, outcome, len(events))
-        elif isinstance(outcome, LeaseOutcome):
-            self._check_lease(request, outcome, [msgspec.json.decode(event.data) for event in events])
+        elif isinstance(outcome, LeaseOutcome | ReservationOutcome):
+            row = outcome.lease if isinstance(outcome, LeaseOutcome) else outcome.row
+            self._check_lease(request, row, [msgspec.json.decode(event.data) for event in events])
         elif isinstance(outcome, TaskOutcome):
             self._check_task(request, outcome, bool(events))
         elif isinstance(outcome, SessionState | Session) and not events:
@@ -110,18 +118,18 @@ class AnswerChecker:
         elif not isinstance(outcome, SessionState | Session | Webhook):
             self._fail(f"{request} was answered with {outcome!r}")
 
-    def _check_lease(self, request: Request, outcome: LeaseOutcome, written: list[dict[str, Any]]) -> None:
+    def _check_lease(self, request: Request, lease: Lease | Reservation, written: list[dict[str, Any]]) -> None:
         if not written:
             self._fail(f"P6: {request} was acknowledged, but the log has no event of it")
             return
-        lease, written_last = outcome.lease, written[-1]
+        written_last = written[-1]
         if "token" in written_last and written_last["token"] != lease.token:
             self._fail(f"P3: {request} was told token {lease.token}, and {written_last['token']} was stored")
         until = written_last.get("expires_at")
         if lease.expires_at is not None and until is not None and lease.expires_at > until:
             self._fail(f"P2: {request} was promised {lease.expires_at - until} µs more than was stored")
         # Its holder may have shortened the session since, in the same batch.
-        session_ends = self._log.session_ends.get(request.id) if lease.kind == "job" else None
+        session_ends = self._log.session_ends.get(request.id) if getattr(lease, "kind", "job") == "job" else None
         if session_ends is not None and lease.expires_at is not None and lease.expires_at > session_ends:
             self._fail(f"P2: {request} was promised more time than its session has")
 

@@ -20,6 +20,7 @@ from tests.simulation.answer_checker import AnswerChecker
 from tests.simulation.clients import BASE
 from tests.simulation.log_checker import LogChecker
 from tests.simulation.request import Operation, Request
+from tests.simulation.reservation_checker import who_waits_for_nothing
 from tests.simulation.server import Server
 from tests.support import ACCOUNT, ALICE, check_log
 
@@ -177,6 +178,9 @@ class Checker:
                 ready = world.database.indexes.ready.get(queue)
                 if ready is not None and ready.first(1):
                     self._fail(f"P12: callers of {server} wait for tasks, and {ready.first(1)[0][2]} is ready")
+            places = {f"reservation:{ticket.place}" for ticket in server.engine.reservation_waiters._tickets()}
+            for subject in who_waits_for_nothing(self.log.images, places):
+                self._fail(f"P12: a caller of {server} waits by {subject}, and nothing is in its way")
 
     def check_final_state(self) -> None:
         """The rows are what the log says, the log is what was committed, and the counts are right."""

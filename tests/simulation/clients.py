@@ -11,6 +11,7 @@ from holdfast.core.errors import Refused, Trouble
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, Once, Replayed
+from holdfast.engine.verbs.reservation_claims import Reserved
 from tests.simulation.request import Operation, Request
 from tests.support import ACCOUNT, CAUSE
 
@@ -121,6 +122,8 @@ class Activity(ABC):
 
 def render(outcome: Any) -> tuple[int, bytes]:
     """The stored answer: what a client needs from it, and nothing that a replay may not show."""
+    if isinstance(outcome, Reserved):
+        return 200, msgspec.json.encode({"reservation_id": outcome.row.id, "lease_id": outcome.lease_id})
     if hasattr(outcome, "lease_id"):
         return 200, msgspec.json.encode({"job_id": outcome.lease.id, "lease_id": outcome.lease_id})
     if hasattr(outcome, "taken"):

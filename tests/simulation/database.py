@@ -88,11 +88,15 @@ class DatabaseTransaction(MemoryTransaction):
         wanted: list[Hashable] = [key for key in rows.rows if key in asked or key[0] != Session.table]
         wanted += [("count", *owner) for owner in (*needs.lock_counts, *needs.webhook_counts)]
         wanted += [("answer", *key) for key in needs.answers if needs.ready]
+        wanted += self._space_locks(needs)
         locks = self.database.locks
         if any(key in locks for key in wanted):
             self.database.world.count("locked row")
             raise RowsLocked
         locks.update(dict.fromkeys(wanted, self))
+
+    def _space_locks(self, needs: AllNeeds) -> list[Hashable]:
+        return [("space", *space) for space in needs.spaces()]
 
     def _ready(self, account: str, task_type: str, limit: int, wall: Instant) -> list[Key]:
         locks = self.database.locks

@@ -21,6 +21,7 @@ from holdfast.engine.verbs.tasks.holding import HandBackTask
 from holdfast.engine.verbs.tasks.offers import WithdrawTaskOffer
 from holdfast.store.rows import ROW_TYPES
 from tests.simulation.request import Request, primary_verbs, subject_of
+from tests.simulation.reservation_checker import ReservationLogChecker
 from tests.simulation.virtual_time import KEEP_ANSWERS
 from tests.support import ACCOUNT
 
@@ -64,7 +65,7 @@ class LogChecker:
 
     def __init__(self, world: World) -> None:
         self._world = world
-        self._fail = world.fail
+        self.fail = world.fail
         self.events: list[Event] = []
         self.images: dict[str, Image] = {}
         self._versions: dict[str, int] = {}
@@ -84,6 +85,7 @@ class LogChecker:
             "lease": self._check_lease,
             "task": self._check_task,
             "session": self._check_session,
+            "reservation": ReservationLogChecker(self).check,
         }
 
     def committed(self, events: Sequence[Event], newest_token: int) -> None:
@@ -95,18 +97,18 @@ class LogChecker:
         for session in self._ended_sessions:
             held = [subject for subject, image in self.images.items() if _is_held_by(image, session)]
             if held:
-                self._fail(f"P5: session {session} ended in a transaction that left it {', '.join(held)}")
+                self.fail(f"P5: session {session} ended in a transaction that left it {', '.join(held)}")
 
         for subject in self._handed_over:
             if self.images[subject]["proof"] is None:
-                self._fail(f"P24: nobody holds {subject} after it was handed over")
+                self.fail(f"P24: nobody holds {subject} after it was handed over")
 
     def _add(self, event: Event, newest_token: int) -> None:
         subject, version = event.subject, self._versions.get(event.subject, 0)
         if event.seq != len(self.events) + 1:
-            self._fail(f"P13: event {event.seq} follows {len(self.events)}")
+            self.fail(f"P13: event {event.seq} follows {len(self.events)}")
         if event.version != version + 1:
-            self._fail(f"P13: {subject} version {event.version} follows {version}")
+            self.fail(f"P13: {subject} version {event.version} follows {version}")
         noun, _, verb = event.kind.partition(".")
         exists, data = subject in self.images, msgspec.json.decode(event.data)
         before = self.images[subject] if exists else blank_image(event)
@@ -118,18 +120,18 @@ class LogChecker:
             self._check_token(event, before, after, newest_token)
         if verb == "snapshot":
             if after | {"version": 0} != before | {"version": 0}:
-                self._fail(f"P13: the snapshot of {subject} differs from its events")
+                self.fail(f"P13: the snapshot of {subject} differs from its events")
         elif noun in self._checks:
             self._checks[noun](event, verb, before, after)
         self._check_key(event)
         self._changed_at[subject] = event.at
-        session = self.images.get(f"session:{after['session']}") if noun == "lease" else None
+        session = self.images.get(f"session:{after['session']}") if noun in {"lease", "reservation"} else None
         if session is not None:
             self.session_ends[event.request_id] = session["expires_at"]
         (self.got_grace.add if verb == "extended" else self.got_grace.discard)(subject)
         if verb in REMOVALS:
             if noun != "session" and before.get("proof") is not None:
-                self._fail(f"P9: {subject} was removed while it was held")
+                self.fail(f"P9: {subject} was removed while it was held")
             del self.images[subject]
         else:
             self.images[subject] = after
@@ -137,9 +139,9 @@ class LogChecker:
     def _check_token(self, event: Event, before: Image, after: Image, newest_token: int) -> None:
         token = after["token"]
         if token in self._tokens:
-            self._fail(f"P3: token {token} of {event.subject} was granted before")
+            self.fail(f"P3: token {token} of {event.subject} was granted before")
         if token <= max(before["token"], newest_token):
-            self._fail(f"P3: token {token} of {event.subject} is not the newest")
+            self.fail(f"P3: token {token} of {event.subject} is not the newest")
         self._tokens.add(token)
 
     def _check_key(self, event: Event) -> None:
@@ -151,7 +153,7 @@ class LogChecker:
             return
         first, at = self.effects_of_key.setdefault(request.command.once.key, (request.id, event.at))
         if first != request.id and event.at < at + KEEP_ANSWERS:
-            self._fail(f"P8: {first} and {request.id}, repeated under one Idempotency-Key, both had an effect")
+            self.fail(f"P8: {first} and {request.id}, repeated under one Idempotency-Key, both had an effect")
 
     # -- names -------------------------------------------------------------------------------------------------
 
@@ -159,20 +161,20 @@ class LogChecker:
         held = before["proof"] is not None
         if verb == "claimed":
             if held:
-                self._fail(f"P1: {event.subject} was claimed while it was held until {before['expires_at']}")
+                self.fail(f"P1: {event.subject} was claimed while it was held until {before['expires_at']}")
             if (before["available_at"] or 0) > event.at:
-                self._fail(f"P1: {event.subject} was claimed during its delay")
+                self.fail(f"P1: {event.subject} was claimed during its delay")
             if (before["ended"] or {}).get("how") == "expired":
                 self._world.count("takeover")
             self._check_done(event, before)
         elif verb == "forgotten":
             pass
         elif not held:
-            self._fail(f"P4: {event.kind} of {event.subject}, which nobody held")
+            self.fail(f"P4: {event.kind} of {event.subject}, which nobody held")
         elif verb == "expired":
-            self._check_expiry(event, before)
+            self.check_expiry(event, before)
         elif verb in {"renewed", "released", "done", "failed", "undelivered", "offered", "offer_withdrawn"}:
-            self._check_holder(event, before)
+            self.check_holder(event, before)
         self._check_offer(event, verb, before, after)
 
     def _check_offer(self, event: Event, verb: str, before: Image, after: Image) -> None:
@@ -183,12 +185,12 @@ class LogChecker:
             request = self._world.requests.get(event.request_id)
             code = getattr(getattr(request, "command", None), "offer", None)
             if not is_open or code is None or proof_of(code) != offer["proof"]:
-                self._fail(f"P24: {event.subject} was handed over without the code of an open offer")
+                self.fail(f"P24: {event.subject} was handed over without the code of an open offer")
             self._handed_over.append(event.subject)
         elif verb == "renewed" and is_open and after["expires_at"] < before["expires_at"]:
-            self._fail(f"P24: a renewal of {event.subject} shortened a lease that is offered")
+            self.fail(f"P24: a renewal of {event.subject} shortened a lease that is offered")
         elif verb == "offered" and (after["session"] is not None or after["expires_at"] < after["offer"]["until"]):
-            self._fail(f"P24: {event.subject} is offered for longer than it is held, or ends with a session")
+            self.fail(f"P24: {event.subject} is offered for longer than it is held, or ends with a session")
 
     def _check_done(self, event: Event, before: Image) -> None:
         """A done job goes only to who asked to do it again."""
@@ -197,29 +199,29 @@ class LogChecker:
         request = self._world.requests.get(event.request_id)
         command = request.command if isinstance(request, Request) else None
         if isinstance(command, ClaimJob) and not command.again:
-            self._fail(f"P23: {event.subject} was claimed although it is done")
+            self.fail(f"P23: {event.subject} was claimed although it is done")
         self._world.count("claimed again")
 
-    def _check_holder(self, event: Event, before: Image) -> None:
+    def check_holder(self, event: Event, before: Image) -> None:
         """Only the newest live holder may write; other writes come from the end or the renewal of its session."""
         request, session = self._world.requests.get(event.request_id), before.get("session")
         lease_id = None if request is None else request.lease_id_for(event.subject)
         if lease_id is not None:
             if proof_of(lease_id) != before["proof"]:
-                self._fail(f"P4: {event.kind} of {event.subject} by a former holder")
+                self.fail(f"P4: {event.kind} of {event.subject} by a former holder")
             elif not self._is_live(before, event.subject, event.at):
-                self._fail(f"P4: {event.kind} of {event.subject} by a holder whose time was over")
+                self.fail(f"P4: {event.kind} of {event.subject} by a holder whose time was over")
         elif event.kind.endswith(".released"):
             self._world.count("session ended with a lease")
             if session not in self._ended_sessions:
-                self._fail(f"P4: {event.kind} of {event.subject} by no holder")
+                self.fail(f"P4: {event.kind} of {event.subject} by no holder")
         elif not self._is_live(before, event.subject, event.at):
-            self._fail(f"P4: {event.kind} of {event.subject}, whose time was over")
+            self.fail(f"P4: {event.kind} of {event.subject}, whose time was over")
         elif isinstance(request, Request) and isinstance(request.command, AcquireLock):
             if request.command.by.id != before["principal"]:
-                self._fail(f"P4: {event.subject} was renewed by another principal")
+                self.fail(f"P4: {event.subject} was renewed by another principal")
         elif session is None or request is None or subject_of(request.command) != f"session:{session}":
-            self._fail(f"P4: {event.kind} of {event.subject} by no holder")
+            self.fail(f"P4: {event.kind} of {event.subject} by no holder")
 
     def is_holder(self, subject: str, lease_id: str, at: Instant) -> bool:
         """Whether a lease id is that of the live holder."""
@@ -239,36 +241,38 @@ class LogChecker:
         image = self.images.get(f"session:{session}")
         return image is not None and self._is_live(image, f"session:{session}", at)
 
-    def _check_expiry(self, event: Event, before: Image) -> None:
+    def check_expiry(self, event: Event, before: Image) -> None:
         """Never before its time; after an interruption of the service only after grace."""
         if before.get("session") is not None and before["session"] in self._ended_sessions:
             return
         if before["expires_at"] > event.at:
-            self._fail(f"P2: {event.subject} expired {before['expires_at'] - event.at} µs early")
+            self.fail(f"P2: {event.subject} expired {before['expires_at'] - event.at} µs early")
         gap = self._world.last_gap
-        has_grace = event.subject.startswith("task:") or before.get("kind") == "job" or before.get("name")
+        has_grace = (
+            event.subject.startswith(("task:", "reservation:")) or before.get("kind") == "job" or before.get("name")
+        )
         if gap is None or not has_grace or self._changed_at[event.subject] >= gap[0]:
             return
         if gap[0] < before["expires_at"] and event.at < gap[1] + 10 * SECOND:
-            self._fail(f"P16: {event.subject} expired after an outage, without grace")
+            self.fail(f"P16: {event.subject} expired after an outage, without grace")
 
     # -- tasks and sessions ------------------------------------------------------------------------------------
 
     def _check_task(self, event: Event, verb: str, before: Image, after: Image) -> None:
         if verb == "purged":
             if before["state"] in LIVE:
-                self._fail(f"P9: {event.subject} was removed while it was {before['state']}")
+                self.fail(f"P9: {event.subject} was removed while it was {before['state']}")
             return
         change = (None if verb == "created" else before["state"], after["state"])
         if change not in TASK_TRANSITIONS[verb]:
-            self._fail(f"P11: {event.kind} changed {event.subject} from {change[0]} to {change[1]}")
+            self.fail(f"P11: {event.kind} changed {event.subject} from {change[0]} to {change[1]}")
         if after["attempt"] < before["attempt"]:
-            self._fail(f"P11: the attempt of {event.subject} fell")
+            self.fail(f"P11: the attempt of {event.subject} fell")
         self._check_attempts(event, verb, before, after)
         if verb in {"completed", "renewed", "failed", "released", "snoozed", "offered", "offer_withdrawn"}:
-            self._check_holder(event, before)
+            self.check_holder(event, before)
         elif verb == "expired":
-            self._check_expiry(event, before)
+            self.check_expiry(event, before)
         self._check_offer(event, verb, before, after)
         if after["unique_key"] is not None and after["state"] in LIVE:
             self._check_unique(event, after["unique_key"])
@@ -283,23 +287,23 @@ class LogChecker:
         elif verb == "cancelled" and isinstance(getattr(request, "command", None), _HANDS_BACK):
             expected -= 1
         if used != expected or used > limit:
-            self._fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")
+            self.fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")
         is_permanent = getattr(getattr(request, "command", None), "permanent", False)
         if verb == "dead_lettered" and used < limit and not is_permanent:
-            self._fail(f"P10: {event.subject} became a dead letter after {used} of {limit} attempts")
+            self.fail(f"P10: {event.subject} became a dead letter after {used} of {limit} attempts")
 
     def _check_unique(self, event: Event, key: str) -> None:
         for subject, image in self.images.items():
             if subject != event.subject and image.get("unique_key") == key and image["state"] in LIVE:
-                self._fail(f"P9: {subject} and {event.subject} are both live under the unique key {key}")
+                self.fail(f"P9: {subject} and {event.subject} are both live under the unique key {key}")
 
     def _check_session(self, event: Event, verb: str, before: Image, after: Image) -> None:
         if verb in {"expired", "ended"}:
             self._ended_sessions.append(event.subject.partition(":")[2])
         if verb == "expired":
-            self._check_expiry(event, before)
+            self.check_expiry(event, before)
         elif verb in {"renewed", "context", "ended"} and before["name"] is not None:
-            self._check_holder(event, before)
+            self.check_holder(event, before)
 
 
 def blank_image(event: Event) -> Image:

@@ -9,7 +9,18 @@ from msgspec.structs import replace
 from holdfast.core.event import Cause
 from holdfast.engine.command import Command
 from holdfast.engine.ticket import Ticket
-from holdfast.engine.verbs import elections, job_claims, job_offers, jobs, locks, octostore_sessions, sessions, webhooks
+from holdfast.engine.verbs import (
+    elections,
+    job_claims,
+    job_offers,
+    jobs,
+    locks,
+    octostore_sessions,
+    reservation_claims,
+    reservations,
+    sessions,
+    webhooks,
+)
 from holdfast.engine.verbs.tasks import claiming, creating, ending, holding, offers
 
 if TYPE_CHECKING:
@@ -28,6 +39,13 @@ _VERBS: dict[type[Command[Any]], frozenset[str]] = {
     elections.Campaign: frozenset({"lease.claimed"}),
     elections.RenewLeadership: frozenset({"lease.renewed"}),
     elections.Resign: frozenset({"lease.released"}),
+    reservation_claims.Reserve: frozenset({"reservation.reserved"}),
+    reservations.HeartbeatReservation: frozenset({"reservation.renewed"}),
+    reservations.ReleaseReservation: frozenset(
+        {"reservation.released", "reservation.reduced", "reservation.undelivered"}
+    ),
+    reservations.ExtendReservation: frozenset({"reservation.enlarged"}),
+    reservations.ForceReleaseReservation: frozenset({"reservation.forced"}),
     sessions.BeginSession: frozenset({"session.opened", "session.resumed"}),
     sessions.HeartbeatSession: frozenset({"session.renewed"}),
     sessions.WriteContext: frozenset({"session.context"}),
@@ -55,6 +73,7 @@ _SUBJECTS = (
     (locks.LockCommand, "lease", "name"),
     (elections.ElectionCommand, "lease", "name"),
     (holding.TaskCommand, "task", "task_id"),
+    (reservations.ReservationCommand, "reservation", "reservation_id"),
     (sessions.SessionCommand, "session", "session_id"),
 )
 _HOLDER_COMMANDS = (
@@ -62,6 +81,7 @@ _HOLDER_COMMANDS = (
     locks.HolderCommand,
     elections.LeaderCommand,
     holding.HolderCommand,
+    reservations.HolderOfReservation,
     sessions.GenerationCommand,
 )
 
@@ -116,6 +136,8 @@ def with_ids(command: Command[Any], request_id: str, cause: Cause) -> Command[An
     made: dict[str, Any] = {"cause": cause}
     if isinstance(command, job_claims.ClaimJob):
         made |= {"lease_id": f"lease-{request_id}", "holder": f"holder-{request_id}"}
+    elif isinstance(command, reservation_claims.Reserve):
+        made |= {"lease_id": f"lease-{request_id}", "reservation_id": f"reservation-{request_id}"}
     elif isinstance(command, elections.Campaign):
         made["lease_id"] = f"lease-{request_id}"
     elif isinstance(command, claiming.ClaimCommand):

@@ -41,7 +41,8 @@ class TaskActivity(Activity):
 
     def join(self, session: SessionActivity) -> None:
         """Claim tasks for a session of the client."""
-        self.session, session.on_begun = session, self._begun
+        self.session = session
+        session.on_begun.append(self._begun)
 
     def next_operation(self) -> Operation | None:
         chance = self.random.random()

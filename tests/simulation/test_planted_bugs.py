@@ -15,18 +15,21 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import holding as lease_holding
+from holdfast.core.reservation import holding as reservations
 from holdfast.core.task import ending, holding, queueing
 from holdfast.engine.batches import ready_heap
 from holdfast.engine.retention import WriteSnapshot
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.view import View
 from holdfast.engine.waiting.names import NameWaiters
+from holdfast.engine.waiting.reservations import ReservationWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
 from holdfast.store.memory.deliveries import MemoryDeliveries
 from tests.proof_size import FULL
 from tests.simulation.activities import JobActivity, SessionActivity
 from tests.simulation.clients import Activity
 from tests.simulation.database import Connection, DatabaseReader, DatabaseTransaction
+from tests.simulation.reservation_activities import ReservationActivity
 from tests.simulation.runner import find_failure
 from tests.simulation.task_activities import TaskActivity
 
@@ -104,11 +107,38 @@ def completed_tasks_can_be_requeued(monkeypatch):
     break_rule(monkeypatch, "requeue", lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more))
 
 
+def one_pattern_is_not_compared(monkeypatch):
+    conflicts = reservations.conflicts
+    monkeypatch.setattr(reservations, "conflicts", lambda mine, *rest, **more: conflicts(mine[1:], *rest, **more))
+
+
+def who_waits_is_in_nobodys_way(monkeypatch):
+    monkeypatch.setattr(reservations, "_waits_before", lambda other, arrived_at, now: False)
+
+
+def a_waiter_takes_the_first_place(monkeypatch):
+    wait = reservations.wait
+    monkeypatch.setattr(reservations, "wait", lambda *given: replace(wait(*given), arrived_at=1))
+
+
+def shared_paths_are_free_for_everybody(monkeypatch):
+    conflicts = reservations.conflicts
+
+    def lenient(mine, mode, others, **more):
+        return conflicts(mine, mode, [other for other in others if other.mode == "exclusive"], **more)
+
+    monkeypatch.setattr(reservations, "conflicts", lenient)
+
+
 # -- engine ------------------------------------------------------------------------------------------------------
 
 
 def a_release_wakes_no_waiter(monkeypatch):
     monkeypatch.setattr(NameWaiters, "wake", lambda self, keys: None)
+
+
+def a_released_reservation_wakes_no_waiter(monkeypatch):
+    monkeypatch.setattr(ReservationWaiters, "wake", lambda self, freed: None)
 
 
 def a_new_task_wakes_no_waiter(monkeypatch):
@@ -195,6 +225,10 @@ def two_transactions_may_insert_the_same_row(monkeypatch):
     monkeypatch.setattr(DatabaseTransaction, "_check_conflicts", lambda self, changes: None)
 
 
+def a_space_is_not_locked(monkeypatch):
+    monkeypatch.setattr(DatabaseTransaction, "_space_locks", lambda self, needs: [])
+
+
 def webhook_cursors_move_without_their_deliveries(monkeypatch):
     add = MemoryDeliveries._add
     monkeypatch.setattr(MemoryDeliveries, "_add", lambda self, each: add(self, each) if each.seq % 5 else None)
@@ -231,6 +265,12 @@ BUGS = [
     Bug(tokens_are_drawn_again, "P3"),
     Bug(answers_are_stored_outside_the_transaction, "P8", JobActivity),
     Bug(two_transactions_may_insert_the_same_row, "P13", JobActivity),
+    Bug(one_pattern_is_not_compared, "P24", ReservationActivity),
+    Bug(shared_paths_are_free_for_everybody, ("P24", "P25"), ReservationActivity),
+    Bug(a_space_is_not_locked, "P24", ReservationActivity),
+    Bug(who_waits_is_in_nobodys_way, "P25", ReservationActivity),
+    Bug(a_waiter_takes_the_first_place, "P25", ReservationActivity),
+    Bug(a_released_reservation_wakes_no_waiter, "P12", ReservationActivity),
     Bug(webhook_cursors_move_without_their_deliveries, "P20"),
 ]
 if FULL:  # a race that takes hundreds of seeds

@@ -16,13 +16,15 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine import cleanup, engine, lane, server_heartbeat, sweep
 from holdfast.engine.batches import locked_rows, transaction
 from holdfast.engine.timer import Alarm, Timer
-from holdfast.engine.waiting import names, places
+from holdfast.engine.waiting import names, places, reservations
 from tests.support import START
 
 KEEP_ANSWERS = 120 * SECOND
 """Instead of 7 days: a run lasts minutes."""
 
-_USERS_OF_TIME = (holdfast.clock, engine, lane, locked_rows, transaction, sweep, server_heartbeat, names, places)
+_USERS_OF_TIME = (
+    holdfast.clock, engine, lane, locked_rows, transaction, sweep, server_heartbeat, names, places, reservations,
+)  # fmt: skip
 
 
 class VirtualTime:

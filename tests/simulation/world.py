@@ -29,6 +29,7 @@ from tests.simulation.dispatcher import Receiver
 from tests.simulation.faults import Faults
 from tests.simulation.network import Network
 from tests.simulation.request import Request
+from tests.simulation.reservation_activities import ReservationActivity
 from tests.simulation.server import Server, ServerCrashed
 from tests.simulation.task_activities import TaskActivity, WebhookActivity
 from tests.simulation.virtual_time import Runtime
@@ -37,6 +38,7 @@ from tests.support import START
 STEPS = (6, 20)
 ACTIVITIES: tuple[type[Activity], ...] = (
     JobActivity, LockActivity, ElectionActivity, EphemeralLockActivity, SessionActivity, TaskActivity,
+    ReservationActivity,
 )  # fmt: skip
 OUTAGE = int((OUTAGE_SECONDS + BEAT_SECONDS + 0.5) * SECOND)
 """A service that did nothing for longer than this was interrupted: a pass of the sweep may leave out its heartbeat."""
@@ -90,7 +92,7 @@ class World:
             client.activities = [kind(client) for kind in chosen]
             session = next((each for each in client.activities if isinstance(each, SessionActivity)), None)
             for activity in client.activities:
-                if isinstance(activity, TaskActivity) and session is not None:
+                if isinstance(activity, TaskActivity | ReservationActivity) and session is not None:
                     activity.join(session)
         if self.has_webhooks:
             self.clients[0].activities.append(WebhookActivity(self.clients[0]))
