@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from holdfast.app import make_store
 from holdfast.backup.copy import compare, shared_tables
 from holdfast.backup.source import open_source
+from tests.reservation_commands import release_paths, reserve
 from tests.support import ACCOUNT, claim, once, open_session, release, transact
 from tests.task_commands import cancel, complete, create, fail, take_this
 
@@ -25,13 +26,15 @@ def opened(settings, clock=None):
 
 
 def fill(settings, jobs=12):
-    """Leases held and free, sessions, tasks in many states, accounts, answers, uses and budgets."""
+    """Leases held and free, sessions, reservations, tasks in many states, accounts, answers, uses and budgets."""
     with opened(settings) as store:
         for account in (ACCOUNT, "acct_ünï"):
             own = {"account": account}
             transact(store, *(claim(f"job/{n}", f"l{n}", **own) for n in range(jobs)), open_session("s1", **own))
             transact(store, *(release(f"job/{n}", f"l{n}", **own) for n in range(0, jobs, 2)))
             transact(store, claim("once", "lo", once=once(), **own))
+            transact(store, reserve(f"{account}-held", "src/", "größe/*", **own), reserve("done", "docs/", **own))
+            transact(store, reserve("waits", "src/a", may_wait=True, **own), release_paths("done", **own))
         names = ("dead", "done", "dropped", "held", "ready")
         transact(store, *(create(name, payload='{"text": "naïve \\u0001 \\\\N"}') for name in names))
         transact(store, take_this("dead"), take_this("done"), take_this("held"))

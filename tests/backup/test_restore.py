@@ -21,12 +21,16 @@ from holdfast.core.principal import Principal
 from holdfast.core.task import Task
 from holdfast.engine.command import Held
 from holdfast.engine.verbs.locks import Delayed
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import Obstructed
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from tests.backup.sample_store import fill, newest_token, no_report, opened
+from tests.reservation_commands import extend, release_paths, renew, reserve
 from tests.support import (
     ACCOUNT,
     BOB,
+    SECOND,
     START,
     DrivenClock,
     acquire,
@@ -230,6 +234,38 @@ def test_a_lease_that_ended_after_the_backup_is_not_held_again(kind, new_store_s
         claimed = run(store, claim("job", "l2"))
         assert claimed.previous.how == "restored"
         assert run(store, acquire("lock", BOB)).lease.principal == BOB.id
+        assert verify(store).differences == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restored_reservation_is_nobodys_and_its_paths_are_not_free_before_its_old_deadline(
+    kind, new_store_settings, tmp_path
+):
+    source, file = new_store_settings(kind), tmp_path / "b"
+    with opened(source) as store:
+        transact(store, begin("agent", ttl=600 * SECOND), reserve("r1", "src/"))
+        transact(store, reserve("r2", "docs/", session="agent"), reserve("w1", "src/a", may_wait=True))
+    backup(source, file, no_report)
+    with opened(source) as store:
+        transact(store, release_paths("r1"), release_paths("r2"))
+    restore(source, file, no_report, replace=True)
+    with opened(source) as store:
+        assert verify(store).differences == []
+        for name in ("r1", "r2"):
+            for old_id in (renew(name), extend(name, "x"), release_paths(name)):
+                with pytest.raises(LeaseLost) as refused:
+                    run(store, old_id)
+                assert refused.value.facts["reason"] == "restored"
+        for path, held in (("src/a", "r1"), ("docs/x", "r2")):
+            (conflict,) = run(store, reserve("new", path)).conflicts
+            assert conflict.row.id == held
+        assert run(store, begin("agent", seed="again", secret="secret-life-1")).reservations == ()
+        (conflict,) = run(store, reserve("new", "docs/x")).conflicts
+        until = conflict.row.expires_at
+    with opened(source, DrivenClock(until - 1)) as store:
+        assert isinstance(run(store, reserve("new", "docs/x")), Obstructed)
+    with opened(source, DrivenClock(until)) as store:
+        assert isinstance(run(store, reserve("new", "docs/x", "src/a")), Reserved)
         assert verify(store).differences == []
 
 

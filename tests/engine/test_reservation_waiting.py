@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import pytest
 
-from holdfast.core.errors import Draining, ReservationMissing
+from holdfast.core.errors import Draining, ReservationMissing, TooManyWaiters
 from holdfast.core.event import Event, apply
 from holdfast.core.reservation.patterns import meet
 from holdfast.core.reservation.row import (
@@ -21,6 +21,7 @@ from holdfast.core.reservation.row import (
     patterns_in,
 )
 from holdfast.core.row import SECOND
+from holdfast.engine.engine import Engine
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
@@ -257,6 +258,52 @@ def test_draining_answers_every_waiter_and_leaves_no_place(opened, started):
     engine.drain()
     assert {type(waiter.wait()) for waiter in waiters} == {Draining}
     wait_until(lambda: [row.waits_until for row in every(engine.store, Reservation)] == [None] * 4)
+
+
+def idle_engine(store):
+    """An engine that is not started: `step` runs what is queued."""
+    engine = Engine(store)
+    engine.watch()
+    return engine
+
+
+def step(engine):
+    """Run what is queued, in this thread."""
+    while batch := engine._backlog.take(0):
+        engine.lanes.all[0].run(batch)
+
+
+def test_a_caller_that_disconnects_before_it_waits_is_in_nobodys_way(memory):
+    engine = idle_engine(memory)
+    run(memory, reserve("a", "x/1"))
+    gone = Waiter(engine, waits("w", "x/"))
+    engine.leave(gone.ticket)
+    step(engine)
+    assert [row.ended_how for row in every(memory, Reservation) if row.id == "w"] == ["left"]
+    assert type(run(memory, reserve("b", "x/2"))) is Reserved
+
+
+def test_a_caller_that_finds_no_room_to_wait_is_in_nobodys_way(memory, monkeypatch):
+    monkeypatch.setattr("holdfast.engine.waiting.waiters.MAX_OF_ACCOUNT", 0)
+    engine = idle_engine(memory)
+    run(memory, reserve("a", "x/1"))
+    refused = Waiter(engine, waits("w", "x/"))
+    step(engine)
+    assert type(refused.outcome) is TooManyWaiters
+    assert type(run(memory, reserve("b", "x/2"))) is Reserved
+
+
+def test_a_claim_that_is_in_the_engine_when_it_drains_is_answered_with_its_outcome(memory):
+    engine = idle_engine(memory)
+    run(memory, reserve("a", "x"))
+    waiter = Waiter(engine, waits("w", "x"))
+    step(engine)
+    Waiter(engine, release_paths("a"), 0.0)
+    engine.lanes.all[0].run(engine._backlog.take(0))
+    assert waiter.ticket.is_submitted
+    engine.drain()
+    step(engine)
+    assert type(waiter.outcome) is Reserved
 
 
 def test_the_wait_of_a_living_server_outlasts_its_lifetime(engine, monkeypatch):

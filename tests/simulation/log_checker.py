@@ -126,7 +126,7 @@ class LogChecker:
         self._check_key(event)
         self._changed_at[subject] = event.at
         session = self.images.get(f"session:{after['session']}") if noun in {"lease", "reservation"} else None
-        if session is not None:
+        if session is not None and after["proof"] is not None:  # not one that the request only ended
             self.session_ends[event.request_id] = session["expires_at"]
         (self.got_grace.add if verb == "extended" else self.got_grace.discard)(subject)
         if verb in REMOVALS:

@@ -231,11 +231,20 @@ def hand_over(
 def end_by_restore(row: Reservation, now: Instant) -> Reservation:
     """End a reservation of a store that was restored from a backup; nobody can reserve its paths before its deadline.
 
-    Its holder may have missed all of that, and may act as the holder until then; but its lease id must not work again.
+    Its holder may have missed all of that, and may act as the holder until then; but its lease id must not work again,
+    and its session, which has ended too, must not get it back.
     """
     if row.proof is None:
         return end(row, LEFT, now=now)
-    return replace(row, proof=NOBODY, offer=None, ended_how=RESTORED, ended_proof=row.proof, ended_reason=RESTORED)
+    return replace(
+        row,
+        session=None,
+        proof=NOBODY,
+        offer=None,
+        ended_how=RESTORED,
+        ended_proof=row.proof,
+        ended_reason=RESTORED,
+    )
 
 
 def check_holder(row: Reservation, proof: str, now: Instant) -> None:

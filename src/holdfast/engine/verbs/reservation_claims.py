@@ -84,11 +84,12 @@ class ClaimingFiles(Command[Outcome], frozen=True, kw_only=True):
     def replay(self, view: View, answer: Answer) -> Reserved:
         """The same reservation as it is now; a replay never extends it.
 
-        It was loaded if it is open, because it has the paths of this request.
+        It was loaded if it is open and still has one of the paths of this request.
         """
         first = msgspec.json.decode(answer.body)
         if view.find(Reservation, self.account, first["reservation_id"]) is None:
-            raise LeaseLost("your reservation is over", reservation_id=first["reservation_id"])
+            message = "your reservation is over, or has none of these paths any more"
+            raise LeaseLost(message, reservation_id=first["reservation_id"])
         row = find_held(view, self.account, first["reservation_id"], first["lease_id"])
         return Reserved(row=view.effective(row), now=view.now, lease_id=first["lease_id"], replayed=True)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.reservation.row import PLACE_LIFETIME, WAIT_LIFETIME, Reservation
 from holdfast.core.row import Instant
@@ -54,7 +55,13 @@ class ReservationWaiters(Waiters):
         assert isinstance(outcome, Obstructed)
         ticket.obstacles = frozenset(conflict.row.id for conflict in outcome.conflicts)
         ticket.place = outcome.row.id if outcome.row is not None else ticket.place
-        super().handle_not_granted(ticket, outcome)
+        try:
+            super().handle_not_granted(ticket, outcome)
+        except HoldfastError:  # it may not wait here
+            self._submit_all([self._leave_row(ticket)])
+            raise
+        if ticket.is_caller_gone and ticket.place is not None:  # it left while its claim was in the engine
+            self._submit_all([self._leave_row(ticket)])
 
     def wake(self, freed: Iterable[Reservation]) -> None:
         """Let those try again that one of these reservations was in the way of."""
@@ -80,10 +87,13 @@ class ReservationWaiters(Waiters):
             return sum(row.id in ticket.obstacles for ticket in waiting)
 
     def drain(self) -> None:
-        """Answer every waiter, and end its wait for the other servers too."""
+        """Answer every waiter, and end its wait for the other servers too; a claim in the engine is answered first."""
         with self._lock:
-            leaving = [self._leave_row(ticket) for ticket in self._tickets()]
+            waiting = list(self._tickets())
         super().drain()
+        with self._lock:
+            left = [ticket for ticket in waiting if not ticket.is_submitted and ticket.place is not None]
+            leaving = [self._leave_row(ticket) for ticket in left]
         self._submit_all(leaving)
 
     def _may_try(self, ticket: Ticket, freed: str | None) -> bool:
