@@ -13,13 +13,15 @@ from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.verbs.webhooks import CreateWebhook
 from holdfast.store.contract.deliveries import CursorMove
+from tests.reservation_commands import reserve
 from tests.support import ACCOUNT, ALICE, CAUSE, SECOND, START, claim, once, put, transact
 from tests.task_commands import begin, create, take_this
 
 TTL = 60 * SECOND
-TABLES = ("sessions", "leases", "tasks", "principals", "webhooks", "events", "answers", "deliveries", "badges",
-          "task_counts", "usage", "budgets", "key_uses")  # fmt: skip
+TABLES = ("sessions", "leases", "reservations", "tasks", "principals", "webhooks", "events", "answers", "deliveries",
+          "badges", "task_counts", "usage", "budgets", "key_uses")  # fmt: skip
 SESSIONS = {"good": str(uuid.UUID(int=1)), "bad": str(uuid.UUID(int=2))}
+RESERVATIONS = {"good": str(uuid.UUID(int=3)), "bad": str(uuid.UUID(int=4))}
 KEPT_TRIGGER = "only_holdfast_writes"
 NOT_UTF8 = "CAST(x'ff41' AS TEXT)"
 BLOB = "x'ff41'"
@@ -65,6 +67,15 @@ CASES = (
     _case("leases", "version = NULL", "version: expected int, got null"),
     _case("leases", f"owner = {NOT_UTF8}", "owner is not valid UTF-8"),
     _case("leases", f"owner = {BLOB}", "owner is not valid UTF-8"),
+    _case("reservations", "paths = '[1]'", "paths is not the JSON", id=RESERVATIONS["bad"]),
+    _case("reservations", "paths = '[\"a//b\"]'", "its pattern 'a//b' is none", id=RESERVATIONS["bad"]),
+    _case("reservations", "metadata = '{'", "metadata is not the JSON", id=RESERVATIONS["bad"]),
+    _case("reservations", "mode = 'open'", "'open', which does not exist", id=RESERVATIONS["bad"]),
+    _case("reservations", "proof = NULL", "a deadline but no lease hash", id=RESERVATIONS["bad"]),
+    _case("reservations", "expires_at = NULL", "a lease hash but no deadline", id=RESERVATIONS["bad"]),
+    _case("reservations", "ended_at = 5", "it has ended but is held or waits", id=RESERVATIONS["bad"]),
+    _case("reservations", "arrived_at = NULL", "arrived_at: expected int, got null", id=RESERVATIONS["bad"]),
+    _case("reservations", f"owner = {NOT_UTF8}", "owner is not valid UTF-8", id=RESERVATIONS["bad"]),
     _case("tasks", "state = 'asleep'", "'asleep', which does not exist"),
     _case("tasks", "payload = '{'", "payload is not the JSON"),
     _case("tasks", "state = 'completed'", "it is completed but has a lease"),
@@ -112,6 +123,7 @@ def fill(store: Any) -> None:
             store,
             claim(f"{name}-leases", f"l-{name}", ttl=TTL, metadata='{"a":1}', once=once(f"{name}-key")),
             take_this(f"{name}-tasks", seed=name),
+            reserve(RESERVATIONS[name], f"{name}/", space="acme/shop", ttl=TTL, metadata='{"a":1}'),
             CreateWebhook(
                 account=ACCOUNT,
                 cause=CAUSE,

@@ -63,5 +63,5 @@ def extend(name: str, *paths: str, space: str = SPACE, **more: Any) -> ExtendRes
     return ExtendReservation(**_of(name, lease_id=name, paths=paths, space=space) | more)
 
 
-def force(name: str) -> ForceReleaseReservation:
-    return ForceReleaseReservation(**_of(name, by="admin", reason="it hangs"))
+def force(name: str, **more: Any) -> ForceReleaseReservation:
+    return ForceReleaseReservation(**_of(name, by="admin", reason="it hangs") | more)

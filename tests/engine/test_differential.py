@@ -12,12 +12,14 @@ from holdfast.core.errors import Refused
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.offer import offer_of
+from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND
 from holdfast.core.session import EXPIRED_REPORT_PERIOD, Session
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verbs.batch import Outcomes
 from holdfast.store.contract import TaskPath
 from holdfast.store.rows import ROW_TYPES
+from tests.engine.reservation_script import RESERVATION_VERBS, ReservationScript
 from tests.engine.script import ACCOUNTS, LEASE_VERBS, Script, moves
 from tests.engine.task_script import TASK_VERBS, TaskScript
 from tests.proof_size import FULL
@@ -50,6 +52,8 @@ def moments(store: Any) -> list[int]:
     found += [
         offer.until for row in [*every(store, Lease), *every(store, Task)] if (offer := offer_of(row)) is not None
     ]
+    for row in every(store, Reservation):
+        found += [at for at in (row.expires_at, row.waits_until) if at is not None]
     for row in every(store, Session):
         found += [row.expires_at, row.expires_at + EXPIRED_REPORT_PERIOD]
     return found
@@ -72,6 +76,11 @@ def check_rows(store: Any) -> None:
         assert '"token":-' not in (row.ended or ""), "a place for a token was left empty"
         assert row.session is None or row.proof is not None
         assert row.offer is None or (row.proof is not None and row.session is None), "an offered lease has no session"
+    for row in every(store, Reservation):
+        is_open = row.ended_at is None
+        assert [row.proof is not None, row.waits_until is not None].count(True) == is_open, row
+        assert (row.proof is None) == (row.expires_at is None), row
+        assert row.token >= 0
     keys = set()
     for row in every(store, Task):
         held = [row.proof, row.principal, row.claimed_at, row.expires_at]
@@ -112,6 +121,12 @@ def test_the_same_batches_about_tasks_and_sessions_have_the_same_effect_on_every
     play(three, clock, TaskScript(clock), steps)
 
 
+@differential
+@given(steps=scripts(RESERVATION_VERBS))
+def test_the_same_batches_about_reservations_have_the_same_effect_on_every_store(three, clock, part, steps):
+    play(three, clock, ReservationScript(clock), steps)
+
+
 def play(three: list[Any], clock: Any, script: Any, steps: list[Any]) -> None:
     clock.now = START
     for store in three:
@@ -146,8 +161,11 @@ def compare(three: list[Any]) -> None:
                 listed = [
                     reader.tasks(account, path, "~", 9) for path in (TaskPath(), TaskPath("a"), TaskPath(tag="red"))
                 ]
+                paths = [reader.reservations_covering(account, "one", prefixes) for prefixes in (["a"], ["", "c"])]
                 reads.append(
                     (
+                        paths, reader.reservations(account, None, ("", ""), 50),
+                        reader.reservations(account, "one", ("", ""), 2),
                         reader.due(100), reader.next_deadline(), reader.counts(account), reader.next_token(),
                         reader.task_counts(account), reader.held_at(START), listed, reader.log_bounds(account),
                     )

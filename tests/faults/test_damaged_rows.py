@@ -12,15 +12,29 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.event import DAMAGED
 from holdfast.core.lease import Lease
 from holdfast.core.task import CLAIMED, PENDING, Task
+from holdfast.engine.verbs.reservation_claims import Reserved
+from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.telemetry import metric_names
-from tests.damaged_records import BLOB, COUNTERS, SESSIONS, TTL, cases_for, damaged, fill, without_rules, write
+from tests.damaged_records import (
+    BLOB,
+    COUNTERS,
+    RESERVATIONS,
+    SESSIONS,
+    TTL,
+    cases_for,
+    damaged,
+    fill,
+    without_rules,
+    write,
+)
 from tests.dashboard.in_process import InProcessDashboard
 from tests.http.job_client import ROOT_KEY
 from tests.proof_size import sized
+from tests.reservation_commands import renew, reserve
 from tests.support import ACCOUNT, DrivenClock, claim, heartbeat, make_store, once, transact, wait_until
 from tests.task_commands import beat, create, take, take_this
 
@@ -30,6 +44,8 @@ LISTS = {
     "/v1/tasks": "good-tasks",
     "/v1/tasks?state=claimed": "good-tasks",
     "/v1/tasks/counts": "claimed",
+    "/v1/reservations": RESERVATIONS["good"],
+    "/v1/reservations?space=acme/shop&path=good/x": RESERVATIONS["good"],
     "/v1/sessions": SESSIONS["good"],
     "/v1/keys": "good-principals",
     "/v1/webhooks": "good-webhooks",
@@ -47,6 +63,7 @@ PAGES = ("", "jobs", "tasks", "dead-letters", "agents", "elections", "events", "
 DETAILS = {
     "leases": "/v1/jobs/bad-leases",
     "tasks": "/v1/tasks/bad-tasks",
+    "reservations": f"/v1/reservations/{RESERVATIONS['bad']}",
     "sessions": f"/v1/sessions/{SESSIONS['bad']}",
     "principals": "/v1/keys/bad-principals",
     "webhooks": "/v1/webhooks/bad-webhooks",
@@ -202,6 +219,21 @@ def test_a_blob_in_any_column_of_a_row_fails_no_other_command_of_its_batch(store
 
 
 @both
+def test_a_damaged_reservation_keeps_its_paths_and_is_in_the_way_of_no_others(store):
+    transact(store, reserve("good", "good/"), reserve("bad", "bad/"))
+    with without_rules(store):
+        write(store, "UPDATE reservations SET metadata = '{' WHERE id = 'bad'")
+    commands = [reserve("r1", "new/"), reserve("r2", "bad/x"), renew("good"), renew("bad"), reserve("r3", "good/x")]
+    kinds = [type(outcome) for outcome in transact(store, *commands)]
+    assert kinds == [Reserved, DamagedRow, ChangedReservation, DamagedRow, Obstructed]
+    with without_rules(store):
+        write(store, "UPDATE reservations SET paths = '[1]' WHERE id = 'bad'")
+    commands = [reserve("r4", "bad/x", space="another"), reserve("r5", "bad/x")]
+    assert [type(outcome) for outcome in transact(store, *commands)] == [Reserved, DamagedRow]
+    assert type(transact(store, reserve("r6", "newer/"))[0]) is Reserved
+
+
+@both
 def test_a_list_with_damaged_rows_in_every_page_still_ends_at_its_end(store):
     transact(store, *(create(f"t{number:02}", payload="{}") for number in range(20)))
     with without_rules(store):
@@ -223,6 +255,7 @@ def test_the_sweep_frees_everything_beside_damaged_rows(store, caplog):
         write(store, "UPDATE tasks SET backoff = '7' WHERE id = 'bad-tasks'")
         write(store, "UPDATE leases SET session = 'absent', ephemeral = TRUE WHERE id = 'good-leases'")
         write(store, f"UPDATE sessions SET opened_at = -1 WHERE id = '{BAD_SESSION}'")
+        write(store, f"UPDATE reservations SET paths = '[1]' WHERE id = '{RESERVATIONS['bad']}'")
     server = InProcessDashboard(store, store.clock)
     try:
         with caplog.at_level(logging.WARNING):
@@ -232,10 +265,10 @@ def test_the_sweep_frees_everything_beside_damaged_rows(store, caplog):
             def are_freed():
                 with store.read() as reader:
                     left = reader.due(100)
-                return {key[2] for key in left} == {"bad-leases", "bad-tasks", SESSIONS["bad"]}
+                return {key[2] for key in left} == {"bad-leases", "bad-tasks", SESSIONS["bad"], RESERVATIONS["bad"]}
 
             wait_until(are_freed)
-            wait_until(lambda: len(server.engine.sweep.failed_rows.set_aside) == 3)
+            wait_until(lambda: len(server.engine.sweep.failed_rows.set_aside) == 4)
             commands = server.engine.registry.read()[metric_names.COMMANDS.at()]
             for _ in range(5):
                 server.engine.sweep._run_once()

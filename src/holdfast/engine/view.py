@@ -7,6 +7,7 @@ store. After the last command the engine saves what changed as one set of Change
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import TypeVar, cast
 
 from msgspec.structs import replace
@@ -15,7 +16,8 @@ from holdfast.core.deadlines import Held, session_of, with_effective_deadline
 from holdfast.core.event import SNAPSHOT, Cause
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
-from holdfast.core.reservation.row import Reservation, SpaceUse
+from holdfast.core.reservation.patterns import Pattern
+from holdfast.core.reservation.row import Reservation, SpaceUse, may_meet_any
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task, is_claimable
@@ -99,10 +101,11 @@ class View:
         """The reservations that a session holds."""
         return self._indexes.held_by_session(Reservation, account, session)
 
-    def open_reservations(self, account: str, space: str) -> list[Reservation]:
-        """The loaded reservations of a space that are held or wait."""
+    def open_reservations(self, account: str, space: str, patterns: Iterable[Pattern] = ()) -> list[Reservation]:
+        """The loaded reservations of a space that are held or wait; a damaged one that may meet the patterns fails."""
         for error in self._damaged.values():
-            if error.table == Reservation.table and error.key[0] == account and error.columns.get("space") == space:
+            is_here = error.table == Reservation.table and error.key[0] == account
+            if is_here and error.columns.get("space") == space and may_meet_any(error.columns.get("paths"), patterns):
                 raise error
         return self._indexes.open_in_space(account, space)
 

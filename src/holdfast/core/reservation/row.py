@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import ClassVar
 
 import msgspec
 
-from holdfast.core.reservation.patterns import Pattern, parse
+from holdfast.core.reservation.patterns import Pattern, may_meet, parse, problem
 from holdfast.core.row import SECOND, Instant, Row
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
@@ -122,6 +123,17 @@ def is_due(row: Reservation, now: Instant) -> bool:
 def is_broad(row: Reservation) -> bool:
     """Whether one of its patterns begins with a wildcard."""
     return any(pattern.is_broad for pattern in patterns_in(row.paths))
+
+
+def may_meet_any(paths: object, patterns: Iterable[Pattern]) -> bool:
+    """Whether what a damaged row has in the column `paths` may meet one of these; so it may if it cannot be read."""
+    try:
+        theirs = _decode_paths(paths)  # type: ignore[arg-type]
+    except (TypeError, msgspec.MsgspecError):
+        return True
+    if any(map(problem, theirs)):
+        return True
+    return any(may_meet(parse(text), pattern) for text in theirs for pattern in patterns)
 
 
 def indexed_prefixes(row: Reservation) -> frozenset[str]:

@@ -130,10 +130,9 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
         self.check_session(view, self.request.session)
         own = self._own_wait(view)
         arrived_at = None if own is None else own.arrived_at
-        others = [
-            row for row in live_in_space(view, self.account, self.request.space) if own is None or row.id != own.id
-        ]
         patterns = self.patterns
+        found_here = live_in_space(view, self.account, self.request.space, patterns)
+        others = [row for row in found_here if own is None or row.id != own.id]
         found = holding.conflicts(patterns, self.request.mode, others, arrived_at=arrived_at, now=view.now)
         if not found:
             return self._grant(view, own, others, patterns)

@@ -133,7 +133,7 @@ class ExtendReservation(HolderOfReservation, frozen=True, kw_only=True):
         """The reservation with the new paths, or what is in their way."""
         row = self.find_held(view)
         patterns = [parse(path) for path in self.paths]
-        others = [other for other in live_in_space(view, self.account, row.space) if other.id != row.id]
+        others = [other for other in live_in_space(view, self.account, row.space, patterns) if other.id != row.id]
         found = holding.conflicts(patterns, row.mode, others, arrived_at=None, now=view.now)
         if found:
             return Obstructed(conflicts=holding.describe(patterns, map(view.effective, found)), now=view.now)
@@ -204,9 +204,9 @@ def paths_needed(account: str, space: str, patterns: Sequence[Pattern]) -> tuple
     return tuple({(account, space, pattern.prefix, not pattern.is_literal) for pattern in patterns})
 
 
-def live_in_space(view: View, account: str, space: str) -> list[Reservation]:
+def live_in_space(view: View, account: str, space: str, patterns: Sequence[Pattern]) -> list[Reservation]:
     """The loaded reservations of a space, after those that are due were ended."""
-    rows = (expire_reservation_if_due(view, row) for row in view.open_reservations(account, space))
+    rows = (expire_reservation_if_due(view, row) for row in view.open_reservations(account, space, patterns))
     return [row for row in rows if row.ended_at is None]
 
 
