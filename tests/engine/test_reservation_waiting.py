@@ -376,8 +376,8 @@ def check_history(store):
                     continue
                 meets = any(meet(one, two) for one in patterns_in(row.paths) for two in patterns_in(other.paths))
                 assert not (meets and other.proof is not None), (row, other)
-                if other.proof is None and mine is not None:
-                    assert not (meets and other.arrived_at < mine.arrived_at), (row, other)
+                if other.proof is None:
+                    assert not (meets and (mine is None or other.arrived_at < mine.arrived_at)), (row, other)
         if row.ended_at is not None:
             now_open.pop(row_id, None)
         else:
