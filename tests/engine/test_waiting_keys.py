@@ -14,8 +14,10 @@ from holdfast.engine.ticket import CallerKey
 from holdfast.engine.verbs.accounts import CloseAccount
 from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.engine.verbs.keys import RevokeKey, RotateKey
+from holdfast.engine.verbs.reservations import Reserved
 from holdfast.engine.verbs.tasks.claiming import Claimed as ClaimedTasks
 from holdfast.engine.waiting import waiters
+from tests.reservation_commands import release_paths, reserve
 from tests.support import CAUSE, STORES, Futures, claim, put, release, wait_until
 from tests.task_commands import create, take
 
@@ -41,7 +43,8 @@ def start(engine, command, key=KEY):
 
 
 def waiting(engine):
-    return engine.name_waiters.size(TENANT) + engine.task_waiters.size(TENANT)
+    each = (engine.name_waiters, engine.task_waiters, engine.reservation_waiters)
+    return sum(waiters.size(TENANT) for waiters in each)
 
 
 def revoke(key=KEY):
@@ -78,6 +81,46 @@ def test_a_claim_that_waits_for_a_task_is_refused_if_its_key_was_rotated_away_an
     with pytest.raises(UnknownKey):
         old.result(10)
     assert isinstance(other.result(10), ClaimedTasks)
+
+
+def wait_for_files(name):
+    return reserve(name, "src/", account=TENANT, may_wait=True)
+
+
+def test_a_reservation_that_waits_is_refused_if_its_key_was_revoked_and_the_next_one_is_served(engine):
+    engine.call(reserve("r0", "src/", account=TENANT))
+    revoked, other = start(engine, wait_for_files("r1")), start(engine, wait_for_files("r2"), OTHER)
+    engine.call(revoke())
+    engine.call(release_paths("r0", account=TENANT))
+    with pytest.raises(UnknownKey):
+        revoked.result(10)
+    assert isinstance(other.result(10), Reserved)
+
+
+def test_revoking_a_key_gives_up_its_place_in_the_line_for_files(engine):
+    engine.call(reserve("r0", "docs/", "src/a", account=TENANT))
+    revoked = start(engine, wait_for_files("r1"))
+    other = start(engine, reserve("r2", "src/b", account=TENANT, may_wait=True), OTHER)
+    changed = engine.call(revoke())
+    engine.end_waits(changed.key, changed.now)
+    with pytest.raises(UnknownKey):
+        revoked.result(10)
+    assert isinstance(other.result(4), Reserved)
+
+
+def test_a_reservation_that_waits_in_a_deleted_account_leaves_nothing_behind(engine):
+    engine.call(reserve("r0", "src/", account=TENANT))
+    future = start(engine, wait_for_files("r1"))
+    engine.call(CloseAccount(account=TENANT, cause=CAUSE, keys=(KEY.id, OTHER.id), by=OTHER, by_hash=""))
+    engine.store.erase(TENANT)
+    engine.reservation_waiters.wake_all()
+    with pytest.raises(UnknownKey):
+        future.result(10)
+    wait_until(lambda: engine._backlog.size() == 0)
+    with engine.store.read() as reader:
+        assert reader.reservations(TENANT, None, ("", ""), 5) == []
+        assert reader.log_bounds(TENANT) == (0, 0)
+    assert isinstance(engine.call(reserve("r3", "src/", account=TENANT)), Reserved)
 
 
 def test_revoking_a_key_ends_its_waits_at_once_and_no_others(engine):
