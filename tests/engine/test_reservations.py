@@ -294,3 +294,10 @@ def test_the_number_of_reservations_is_loaded_with_the_paths(store):
     view = load_view(store, paths=((ACCOUNT, SPACE, "q", False),))
     assert view.space_use(ACCOUNT, SPACE) == SpaceUse(held=2, waiting=1)
     assert view.open_reservations(ACCOUNT, SPACE) == []
+
+
+def test_a_request_costs_no_more_beside_one_that_loads_the_whole_space(memory):
+    for number in range(60):
+        run(memory, reserve(f"r{number}", *(f"z/{number}/*/{place}" for place in range(20))))
+    many = reserve("many", *(f"x/*/{place}" for place in range(20)))
+    assert [type(outcome) for outcome in transact(memory, reserve("wide", "**/none"), many)] == [Reserved, Reserved]

@@ -10,11 +10,11 @@ compiled first.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from holdfast.core.reservation.patterns import Pattern, any_meeting, meet
+from holdfast.core.reservation.patterns import Pattern, ancestors, any_meeting, meet
 from holdfast.core.reservation.simple_patterns import SimplePatterns
 
 Key = TypeVar("Key", bound=Hashable)
@@ -41,6 +41,17 @@ def work_of(mine: Sequence[Pattern], many: Iterable[Sequence[Pattern]]) -> int:
 def _pairs(some: Sequence[Pattern], others: Sequence[Pattern]) -> int:
     characters = sum(len(one.text) for one in some) * sum(len(other.text) for other in others)
     return len(some) * len(others) + characters // _CHARACTERS
+
+
+def near(mine: Sequence[Pattern], many: Mapping[Key, tuple[Pattern, ...]]) -> dict[Key, tuple[Pattern, ...]]:
+    """Those that have a pattern whose prefix is above or below one of mine, as stores find them."""
+    above = {prefix for pattern in mine for prefix in ancestors(pattern.prefix)}
+    folders = {pattern.prefix for pattern in mine if not pattern.is_literal}
+
+    def is_near(other: Pattern) -> bool:
+        return other.prefix in above or not folders.isdisjoint(ancestors(other.prefix))
+
+    return {key: theirs for key, theirs in many.items() if any(map(is_near, theirs))}
 
 
 def conflicts_with(mine: Sequence[Pattern], many: Iterable[tuple[Key, Sequence[Pattern]]]) -> list[Key]:

@@ -12,7 +12,7 @@ from holdfast.core import offer as offers
 from holdfast.core.errors import Invalid, LeaseLost, SpaceFull
 from holdfast.core.lease import BY_HOLDER, EXPIRED, RESTORED, RESTORED_MESSAGE
 from holdfast.core.limits import MAX_RESERVED_PATHS
-from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, work_of
+from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, near, work_of
 from holdfast.core.reservation.patterns import Pattern, meetings
 from holdfast.core.reservation.row import (
     EXCLUSIVE,
@@ -61,6 +61,8 @@ def conflicts(
         if (leases.is_live(other, now) or _waits_before(other, arrived_at, now)) and EXCLUSIVE in (mode, other.mode)
     }
     patterns = {row_id: patterns_in(other.paths) for row_id, other in candidates.items()}
+    if work_of(mine, patterns.values()) > MAX_WORK:
+        patterns = near(mine, patterns)  # other requests of the batch may have loaded the rest
     if work_of(mine, patterns.values()) > MAX_WORK:
         raise SpaceFull(
             "the space has too many patterns to compare yours with: send fewer patterns with wildcards, or begin each"
