@@ -14,7 +14,7 @@ from holdfast.engine.ticket import CallerKey
 from holdfast.engine.verbs.accounts import CloseAccount
 from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.engine.verbs.keys import RevokeKey, RotateKey
-from holdfast.engine.verbs.reservations import Reserved
+from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.tasks.claiming import Claimed as ClaimedTasks
 from holdfast.engine.waiting import waiters
 from tests.reservation_commands import release_paths, reserve

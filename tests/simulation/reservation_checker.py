@@ -32,7 +32,7 @@ class ReservationLogChecker:
             self._check_granted(event, after, after["paths"], arrived_at=before["arrived_at"] or None)
         elif verb == "left":
             if before["proof"] is not None:
-                self._fail(f"P25: {event.subject} left, but it was held")
+                self._fail(f"P26: {event.subject} left, but it was held")
         elif verb not in {"purged", "forgotten", "removed"}:
             self._check_held(event, verb, before, after)
 
@@ -47,19 +47,19 @@ class ReservationLogChecker:
             added = [path for path in after["paths"] if path not in before["paths"]]
             self._check_granted(event, after, added, arrived_at=None)
         if verb == "reduced" and not set(after["paths"]) < set(before["paths"]):
-            self._fail(f"P24: {event.subject} was reduced from {before['paths']} to {after['paths']}")
+            self._fail(f"P25: {event.subject} was reduced from {before['paths']} to {after['paths']}")
 
     def _check_granted(self, event: Event, after: Image, paths: list[str], *, arrived_at: int | None) -> None:
         for subject, other, files in self._meeting(event, after, paths):
             if other["proof"] is not None:
-                self._fail(f"P24: {event.subject} got {', '.join(sorted(files))}, which {subject} holds")
+                self._fail(f"P25: {event.subject} got {', '.join(sorted(files))}, which {subject} holds")
             elif arrived_at is None or other["arrived_at"] < arrived_at:
-                self._fail(f"P25: {event.subject} overtook {subject}, which waits for {', '.join(sorted(files))}")
+                self._fail(f"P26: {event.subject} overtook {subject}, which waits for {', '.join(sorted(files))}")
 
     def _check_arrival(self, event: Event, after: Image) -> None:
         for subject, other, _ in self._meeting(event, after, after["paths"]):
             if other["proof"] is None and other["arrived_at"] >= after["arrived_at"]:
-                self._fail(f"P25: {event.subject} came after {subject}, but its place is before it")
+                self._fail(f"P26: {event.subject} came after {subject}, but its place is before it")
 
     def _meeting(self, event: Event, after: Image, paths: list[str]) -> Iterator[tuple[str, Image, frozenset[str]]]:
         """The others that are held or wait, have files in common with these paths, and must not share them."""

@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.core.reservation.patterns import Pattern, may_meet, parse, problem
 from holdfast.core.row import SECOND, Instant, Row
+from holdfast.decoding import decoder
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
 MODES = (EXCLUSIVE, SHARED)
@@ -24,7 +25,7 @@ WAIT_LIFETIME = 6 * SECOND
 PLACE_LIFETIME = 10 * SECOND
 """How long the place of a caller is kept that waited for as long as it wanted to."""
 
-_decode_paths = msgspec.json.Decoder(list[str]).decode
+_decode_paths = decoder(list[str])
 
 
 class Reservation(Row, frozen=True):
