@@ -21,9 +21,10 @@ from holdfast.core.task import Task
 from holdfast.operations.table import OPERATIONS
 from holdfast.settings.page import settings_page
 from holdfast.transport.cli.manual import manual
-from holdfast.transport.http.api import billing, jobs, reservation_list, reservations, sessions
+from holdfast.transport.http.api import billing, jobs, offers, sessions
 from holdfast.transport.http.api import errors as api_errors
-from holdfast.transport.http.api.reservation_documents import status_of
+from holdfast.transport.http.api.reservations import reads, verbs
+from holdfast.transport.http.api.reservations.documents import status_of
 from holdfast.transport.http.handlers import find_handler
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
@@ -321,8 +322,9 @@ def test_the_api_page_lists_every_operation_and_no_other():
 BODIES = {
     "Jobs": (jobs.ClaimBody, jobs.ClaimAnyBody, jobs.HeartbeatBody, jobs.ReleaseBody, jobs.ForceBody),
     "Reservations": (
-        *(reservations.ReserveBody, reservations.HeartbeatReservationBody, reservations.ReleaseFilesBody),
-        *(reservations.ExtendBody, reservations.ForceReservationBody, reservation_list.CheckBody),
+        *(verbs.ReserveBody, verbs.HeartbeatReservationBody, verbs.ReleaseFilesBody),
+        *(verbs.ExtendBody, verbs.ForceReservationBody, reads.CheckBody),
+        *(verbs.TakeBody, offers.OfferBody, offers.WithdrawBody),
     ),
     "Tasks": (
         *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, batch.BatchBody),

@@ -44,10 +44,9 @@ def test_the_whole_repository_is_everything(checkout):
     assert reserved(checkout, "..")["paths"] == ["**"]
 
 
-def test_a_pattern_is_sent_as_it_is(checkout):
-    result = checkout("reserve", "--shared", "src/*.py", "-o", "json")
-    assert (result.json["paths"], result.json["mode"]) == (["src/*.py"], "shared")
-    assert "is relative to" in result.err
+def test_a_pattern_is_relative_to_the_current_folder(checkout):
+    result = checkout("reserve", "--shared", "**/*.py", "-o", "json")
+    assert (result.json["paths"], result.json["mode"]) == (["src/**/*.py"], "shared")
     assert reserved(checkout, "--shared", "main.py")["paths"] == ["src/main.py"]
 
 
@@ -89,26 +88,26 @@ def test_a_reservation_is_renewed_extended_and_released(checkout):
     mine = reserved(checkout, "a.py", "b.py", "--ttl", 60)
     proof = ("--lease", mine["lease_id"])
     name = mine["reservation_id"]
-    assert checkout("heartbeat-files", name, *proof, "--ttl", 90, "-o", "json").json["ttl_seconds"] == 90
-    assert sorted(checkout("extend-files", name, "auth", *proof, "-o", "json").json["paths"])[1] == "src/auth/"
+    assert checkout("files", "heartbeat", name, *proof, "--ttl", 90, "-o", "json").json["ttl_seconds"] == 90
+    assert sorted(checkout("files", "extend", name, "auth", *proof, "-o", "json").json["paths"])[1] == "src/auth/"
     others = reserved(checkout, "c.py", "--owner", "bob")
-    assert checkout("extend-files", name, "c.py", *proof).status == 1
-    left = checkout("release-files", name, *proof, "auth", "a.py", "-o", "json").json
+    assert checkout("files", "extend", name, "c.py", *proof).status == 1
+    left = checkout("files", "release", name, *proof, "auth", "a.py", "-o", "json").json
     assert (left["status"], left["paths"]) == ("reserved", ["src/b.py"])
-    assert checkout("release-files", name, *proof).fields["status"] == "released"
-    assert checkout("release-files", name, "--lease", others["lease_id"]).status == 5
-    assert checkout("reservation", name).fields["status"] == "ended"
-    assert checkout("reservation", "00000000-0000-4000-8000-000000000000").status == 3
-    forced = checkout("force-release-files", others["reservation_id"], "--reason", "left")
+    assert checkout("files", "release", name, *proof).fields["status"] == "released"
+    assert checkout("files", "release", name, "--lease", others["lease_id"]).status == 5
+    assert checkout("files", "get", name).fields["status"] == "ended"
+    assert checkout("files", "get", "00000000-0000-4000-8000-000000000000").status == 3
+    forced = checkout("files", "force-release", others["reservation_id"], "--reason", "left")
     assert forced.fields["status"] == "released"
-    assert checkout("heartbeat-files", others["reservation_id"], "--lease", others["lease_id"]).status == 5
-    assert "--lease is required" in checkout("heartbeat-files", name).err
+    assert checkout("files", "heartbeat", others["reservation_id"], "--lease", others["lease_id"]).status == 5
+    assert "--lease is required" in checkout("files", "heartbeat", name).err
 
 
 def test_reservations_are_listed_one_line_a_path(checkout, space):
     reserved(checkout, "auth", "main.py")
     reserved(checkout, "--shared", "../docs", "--owner", "bob")
-    rows = [line.split("\t")[:4] for line in checkout("reservations").out.splitlines()]
+    rows = [line.split("\t")[:4] for line in checkout("files", "ls").out.splitlines()]
     assert sorted(rows) == [
         [space, "docs/", "bob", "shared"],
         [space, "src/auth/", "ann", "exclusive"],
@@ -116,37 +115,37 @@ def test_reservations_are_listed_one_line_a_path(checkout, space):
     ]
 
     def paths(*words):
-        return [line.split("\t")[1] for line in checkout("reservations", *words).out.splitlines()]
+        return [line.split("\t")[1] for line in checkout("files", "ls", *words).out.splitlines()]
 
     assert paths("--owner", "bob") == ["docs/"]
     assert paths("--path", "auth/login.py") == ["src/auth/"]
     assert paths("--path", "nobody.py") == []
     assert paths("--space", "another/space") == []
     assert {"docs/", "src/auth/"} <= set(paths("--all-spaces", "--limit", 1000))
-    assert len(checkout("reservations", "-o", "json").json["reservations"]) == 2
+    assert len(checkout("files", "ls", "-o", "json").json["reservations"]) == 2
 
 
 def test_check_files_is_status_9_if_another_owner_has_a_file(checkout):
     mine = reserved(checkout, "auth")
     inside = Shell(checkout.port, checkout.key, checkout.home, {"HOLDFAST_RESERVATION_LEASE": mine["lease_id"]})
-    free = checkout("check-files", "main.py", "gone.py")
+    free = checkout("files", "check", "main.py", "gone.py")
     assert (free.status, free.out, free.err) == (0, "", "")
-    assert inside("check-files", "auth/a.py").status == 0
-    assert checkout("check-files", "auth/a.py", "--lease", mine["lease_id"]).status == 0
-    denied = checkout("check-files", "main.py", "auth/a.py")
+    assert inside("files", "check", "auth/a.py").status == 0
+    assert checkout("files", "check", "auth/a.py", "--lease", mine["lease_id"]).status == 0
+    denied = checkout("files", "check", "main.py", "auth/a.py")
     assert (denied.status, denied.out.split("\t")[:3]) == (9, ["src/auth/a.py", "ann", "exclusive"])
     assert "1 of 2 files" in denied.err
-    assert checkout("check-files", "auth/a.py", "-E", 2).status == 2
-    document = checkout("check-files", "main.py", "auth/a.py", "-o", "json").json
+    assert checkout("files", "check", "auth/a.py", "-E", 2).status == 2
+    document = checkout("files", "check", "main.py", "auth/a.py", "-o", "json").json
     assert [file["allowed"] for file in document["files"]] == [True, False]
-    assert "is a folder" in checkout("check-files", "auth").err
+    assert "is a folder" in checkout("files", "check", "auth").err
 
 
 def test_more_files_than_one_request_takes_are_checked(checkout):
     reserved(checkout, "f1500")
-    denied = checkout("check-files", *(f"f{number}" for number in range(1501)), "-o", "json")
+    denied = checkout("files", "check", *(f"f{number}" for number in range(1501)), "-o", "json")
     assert (denied.status, len(denied.json["files"])) == (9, 1501)
-    assert checkout("check-files", *(f"f{number}" for number in range(1500))).status == 0
+    assert checkout("files", "check", *(f"f{number}" for number in range(1500))).status == 0
 
 
 # -- while a command runs ----------------------------------------------------------------------------------------
@@ -159,7 +158,7 @@ def test_the_command_runs_under_the_reservation_and_its_status_is_ours(checkout)
     assert ran.status == 7, ran.err
     name, lease, token = ran.out.split()
     assert (len(lease), int(token) > 0) == (36, True)
-    left = checkout("reservation", name, "-o", "json").json
+    left = checkout("files", "get", name, "-o", "json").json
     assert (left["status"], left["ended"]["how"], left["paths"]) == ("ended", "released", ["src/auth/"])
     assert checkout("reserve", "auth", "--").status == 2
 
@@ -187,8 +186,8 @@ def test_a_second_command_waits_for_the_first_one(checkout):
 def test_a_command_whose_reservation_is_taken_away_is_ended(checkout):
     first = checkout.start("reserve", "auth", "--ttl", "3", *python(SLEEP))
     pid = started(first)
-    (row,) = checkout("reservations", "-o", "json").json["reservations"]
-    checkout("force-release-files", row["reservation_id"], "--reason", "needed")
+    (row,) = checkout("files", "ls", "-o", "json").json["reservations"]
+    checkout("files", "force-release", row["reservation_id"], "--reason", "needed")
     status, _, err = finish(first)
     assert (status, "the lease is lost" in err) == (5, True)
     assert is_gone(pid)

@@ -91,8 +91,8 @@ def test_the_steps_of_the_instructions_for_agents_work(shell, job):
     run(shell, f"holdfast heartbeat {job} --lease {lease}")
     run(shell, f"holdfast release {job} --lease {lease} --note 'half done'")
     files = shell("reserve", "--space", job, "src/auth/", "-o", "json").json
-    for verb in ("heartbeat-files", "release-files"):
-        run(shell, f"holdfast {verb} {files['reservation_id']} --lease {files['lease_id']}")
+    for verb in ("heartbeat", "release"):
+        run(shell, f"holdfast files {verb} {files['reservation_id']} --lease {files['lease_id']}")
     for verb in ("complete ID --lease LEASE", "fail ID --lease LEASE --reason broken"):
         run(shell, "holdfast task create instructions")
         task = shell("next", "instructions", "-o", "json").json

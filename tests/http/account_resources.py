@@ -204,6 +204,11 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
         it.reservation, "/extend", lease_id=it.reservation.proof, paths=["docs/"]
     ),
     "release_files": lambda it: reservation(it.reservation, "/release", lease_id=it.reservation.proof),
+    "offer_reservation": lambda it: reservation(it.reservation, "/offer", lease_id=it.reservation.proof),
+    "withdraw_reservation_offer": lambda it: reservation(
+        it.reservation, "/withdraw-offer", lease_id=it.reservation.proof
+    ),
+    "claim_reservation": lambda it: reservation(it.reservation, "/claim", owner="me", offer="hfo_code"),
     "force_release_reservation": lambda it: reservation(it.reservation, "/force-release", reason="stuck"),
     "create_task": lambda _: ("/v1/tasks", {"type": "work", "payload": {}}),
     "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.named_session.id}", NOTHING),

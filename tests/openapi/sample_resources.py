@@ -63,6 +63,7 @@ class SampleResources:
         """(id, proof) of a new resource of the kind that this path is about."""
         creators = {
             "/v1/jobs": self._job,
+            "/v1/reservations": self._reservation,
             "/v1/tasks": lambda: self._task(path),
             "/v1/keys": self._key,
             "/v1/sessions": self._session,
@@ -73,6 +74,11 @@ class SampleResources:
             "/elections": self._election,
         }
         return next(create for prefix, create in creators.items() if path.startswith(prefix))()
+
+    def _reservation(self) -> tuple[str, dict[str, Any]]:
+        wanted = {"space": fresh(), "owner": "sample", "paths": ["src/"]}
+        made = self._caller.post("/v1/reservations", wanted).json
+        return made["reservation_id"], {"lease_id": made["lease_id"], "token": made["token"]}
 
     def _job(self) -> tuple[str, dict[str, Any]]:
         job = self._caller.claim(fresh()).json

@@ -21,7 +21,7 @@ import msgspec
 
 from holdfast.decoding import decode
 
-JOB, TASK = "job", "task"
+JOB, RESERVATION, TASK = "job", "reservation", "task"
 """Kinds of what is held."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long a lease that was neither released nor found lost is kept after its time is over."""

@@ -76,7 +76,10 @@ def find_operation(name: str) -> Operation:
 def accepts_idempotency_key(operation: Operation) -> bool:
     """Whether the server answers a repeated Idempotency-Key with its first answer."""
     routes = ("/v1/jobs/", "/v1/tasks", "/v1/reservations")
-    return operation.method == "POST" and operation.path.startswith(routes) and operation.name != "check_files"
+    is_repeated = operation.name != "check_files" and not operation.name.startswith(
+        "offer_"
+    )  # their answers are not stored
+    return operation.method == "POST" and operation.path.startswith(routes) and is_repeated
 
 
 def is_repeatable(operation: Operation) -> bool:

@@ -143,7 +143,8 @@ def test_the_covered_operations_are_those_whose_handlers_filter():
     """Each of these has its own check above or in `test_nothing_outside_the_prefix_is_shown_or_changed`."""
     assert {name for name, rule in PREFIX_RULES.items() if rule == COVERED} == {
         "reserve_files", "list_reservations", "check_files", "read_reservation", "heartbeat_reservation",
-        "extend_reservation", "release_files", "force_release_reservation",
+        "extend_reservation", "release_files", "force_release_reservation", "offer_reservation",
+        "withdraw_reservation_offer", "claim_reservation",
         "claim_any_job", "heartbeat_leases", "list_claimed_jobs", "list_locks", "list_events",
         "list_keys", "create_key", "read_key", "rotate_key", "revoke_key",
     }  # fmt: skip

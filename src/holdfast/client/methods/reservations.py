@@ -65,6 +65,55 @@ class ReservationMethods(Caller[R]):
         """Add files to a reservation, all or none, at once. `status` is `reserved`, or `held` with `conflicts`."""
         return self.call("extend_reservation", id=reservation_id, lease_id=lease_id, paths=paths, token=token)
 
+    def offer_reservation(
+        self,
+        reservation_id: str,
+        lease_id: str,
+        *,
+        note: str | None = None,
+        checkpoint: Any = None,
+        expires_in_seconds: int | None = None,
+        to: str | None = None,
+    ) -> R:
+        """Offer a reservation to who gets its code: the `offer` of the answer, to be sent with `claim_reservation`.
+
+        The lease lasts until the end of the offer, so you may stop. `to` names the only session that may accept.
+        """
+        return self.call(
+            "offer_reservation",
+            id=reservation_id,
+            lease_id=lease_id,
+            note=note,
+            checkpoint=checkpoint,
+            expires_in_seconds=expires_in_seconds,
+            to=to,
+        )
+
+    def withdraw_reservation_offer(self, reservation_id: str, lease_id: str) -> R:
+        """Withdraw the offer of a reservation: its ordinary TTL counts from now."""
+        return self.call("withdraw_reservation_offer", id=reservation_id, lease_id=lease_id)
+
+    def claim_reservation(
+        self,
+        reservation_id: str,
+        owner: str,
+        offer: str,
+        *,
+        ttl_seconds: int | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
+    ) -> R:
+        """Take over a reservation that was offered, with its code. The answer is that of `reserve_files`."""
+        return self.call(
+            "claim_reservation",
+            id=reservation_id,
+            owner=owner,
+            offer=offer,
+            ttl_seconds=ttl_seconds,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
+        )
+
     def force_release_reservation(self, reservation_id: str, reason: str) -> R:
         """Release what another owner has reserved; needs a key with the scope `admin`."""
         return self.call("force_release_reservation", id=reservation_id, reason=reason)

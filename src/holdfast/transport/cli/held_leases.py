@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from holdfast.client.errors import LeaseLost
-from holdfast.client.lease_memory import JOB, TASK, LeaseMemory
+from holdfast.client.lease_memory import JOB, RESERVATION, TASK, LeaseMemory
 from holdfast.owner import default_owner
 from holdfast.transport.cli.credentials import address_of
 from holdfast.transport.cli.output import escape, print_message
@@ -28,10 +28,22 @@ class Use(NamedTuple):
 
 _JOB = Use(JOB, "job_id", "owner")
 _TASK = Use(TASK, "id", "worker_id")
-CLAIMS = {"claim_job": _JOB, "claim_task": _TASK, "claim_task_by_id": _TASK}
+_FILES = Use(RESERVATION, "id", "owner")
+CLAIMS = {
+    "claim_job": _JOB,
+    "claim_task": _TASK,
+    "claim_task_by_id": _TASK,
+    "reserve_files": _FILES,
+    "claim_reservation": _FILES,
+}
 HOLDERS = {
     "heartbeat_job": _JOB,
     "release_job": _JOB._replace(ends=True),
+    "offer_job": _JOB,
+    "heartbeat_reservation": _FILES,
+    "extend_reservation": _FILES,
+    "offer_reservation": _FILES,
+    "release_files": _FILES,
     "heartbeat": _TASK,
     **dict.fromkeys(("complete_task", "fail_task", "release_task"), _TASK._replace(ends=True)),
 }
@@ -62,7 +74,7 @@ def remembering(invocation: Invocation) -> Iterator[Callable[[Arguments], None]]
         if operation in CLAIMS:
             _remember_claim(memory, use, answer)
         elif row_id is not None and lease_id is not None:
-            if use.ends:
+            if use.ends or answer.get("status") == "released":
                 memory.forget(use.kind, row_id, lease_id)
             elif memory.find(use.kind, row_id) == lease_id:
                 memory.remember(use.kind, row_id, lease_id, _seconds_left(answer))
@@ -77,7 +89,7 @@ def remembering(invocation: Invocation) -> Iterator[Callable[[Arguments], None]]
 
 def _remember_claim(memory: LeaseMemory, use: Use, answer: Arguments) -> None:
     lease_id = answer.get("lease_id") or answer.get("leaseId")
-    row_id = answer.get("job_id") or answer.get("id")
+    row_id = answer.get("job_id") or answer.get("reservation_id") or answer.get("id")
     if isinstance(lease_id, str) and isinstance(row_id, str):
         memory.remember(use.kind, row_id, lease_id, _seconds_left(answer))
 

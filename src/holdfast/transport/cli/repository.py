@@ -7,7 +7,6 @@ import unicodedata
 from pathlib import Path
 
 from holdfast.space import HOW_TO_SET, InvalidSpaceFile, find_space, find_space_file
-from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import WrongUsage
 
 EVERYTHING = "**"
@@ -23,14 +22,13 @@ class Repository:
         self.root = _find_root(self._folder)
 
     def pattern(self, text: str) -> str:
-        """The pattern for a path on the command line: a folder means everything below it.
+        """The pattern for a path on the command line, relative to the root: a folder means everything below it.
 
-        One with a wildcard is not changed, because only a whole path can be resolved in the file system.
+        One with a wildcard is not resolved in the file system; the current folder is put in front of it.
         """
         if _WILDCARDS & set(text):
-            if self._folder != self.root:
-                print_message(f"holdfast: the pattern {text} is relative to {self.root}, as all patterns are")
-            return text
+            folder = self._folder.resolve().relative_to(self.root)
+            return text if folder == Path() else f"{unicodedata.normalize('NFC', folder.as_posix())}/{text}"
         path, is_folder = self._resolve(text)
         if path == ".":
             return EVERYTHING

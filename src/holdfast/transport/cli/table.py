@@ -18,12 +18,12 @@ from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output
 from holdfast.transport.cli.verbs.webhooks import WEBHOOK_VERBS
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
-    ("Jobs", JOB_VERBS),
-    ("Files of a repository", RESERVATION_VERBS),
-    ("Tasks", TASK_VERBS),
-    ("Events and webhooks", (*EVENT_VERBS, *WEBHOOK_VERBS)),
-    ("Sessions, elections and keys", (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS)),
-    ("Locks and elections, compatible with OctoStore", OCTOSTORE_VERBS),
+    ("Jobs, and files of a repository", (*JOB_VERBS, *RESERVATION_VERBS)),
+    ("Tasks, events and webhooks", (*TASK_VERBS, *EVENT_VERBS, *WEBHOOK_VERBS)),
+    (
+        "Sessions, elections and keys; lock and election are compatible with OctoStore",
+        (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS, *OCTOSTORE_VERBS),
+    ),
     ("Agents in a repository", AGENT_VERBS),
     ("Server and command line", (*SERVER_VERBS, *DASHBOARD_VERBS, *PROGRAM_VERBS)),
 )

@@ -19,13 +19,13 @@ from holdfast.transport.http.api import (
     jobs,
     keys,
     offers,
-    reservation_list,
-    reservations,
     sessions,
     webhooks,
 )
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.api.holdings import mine
+from holdfast.transport.http.api.reservations import reads as reservation_reads
+from holdfast.transport.http.api.reservations import verbs as reservation_verbs
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore import admin, elections, lock_list, locks, users, watches
 from holdfast.transport.http.octostore import errors as octostore_errors
@@ -40,7 +40,7 @@ from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
 Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
-    *(jobs, job_list, reservations, reservation_list, offers, heartbeats, sessions, mine),
+    *(jobs, job_list, reservation_verbs, reservation_reads, offers, heartbeats, sessions, mine),
     *(events, webhooks, deliveries, keys, accounts, billing, export),
     *(tasks, lists, task_verbs, batch),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),

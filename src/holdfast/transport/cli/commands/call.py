@@ -27,7 +27,7 @@ def call(invocation: Invocation) -> int:
 
 
 def offer(invocation: Invocation) -> int:
-    """`offer` and `task offer`: make an offer, or withdraw it."""
+    """`offer`, `files offer` and `task offer`: make an offer, or withdraw it."""
     arguments = invocation.arguments
     if not arguments.pop("withdraw"):
         return call(invocation)

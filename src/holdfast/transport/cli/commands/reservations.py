@@ -1,4 +1,4 @@
-"""Verbs about reservations that take paths: `extend-files`, `release-files`, `check-files` and `reservations`."""
+"""Verbs about reservations that take paths: `files extend`, `files release`, `files check` and `files ls`."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from holdfast.transport.cli.verbs.verb import Invocation
 
 
 def extend(invocation: Invocation) -> int:
-    """`extend-files`."""
+    """`files extend`."""
     arguments = _with_patterns(invocation)
     return print_reserved(client_for(arguments).call(invocation.verb.operation, **arguments), invocation)
 
 
 def release(invocation: Invocation) -> int:
-    """`release-files`."""
+    """`files release`."""
     _with_patterns(invocation)
     return call(invocation)
 
 
 def check(invocation: Invocation) -> int:
-    """`check-files`: print the reservations of others that cover one of the files."""
+    """`files check`: print the reservations of others that cover one of the files."""
     arguments, repository = invocation.arguments, Repository()
     paths = [repository.file(path) for path in arguments.pop("paths")]
     space = space_of(arguments.pop("space"))

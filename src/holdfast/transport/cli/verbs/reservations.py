@@ -6,6 +6,7 @@ from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
+    OFFER_TERMS,
     OWNER,
     SESSION_LEASE,
     TOKEN,
@@ -19,13 +20,12 @@ from holdfast.transport.cli.verbs.verb import (
 
 _ID = positional("ID", "id", "the reservation_id")
 _SPACE = flag("--space", "space", "NAME", "the repository ($HOLDFAST_SPACE, or as in .holdfast.toml)")
-_LEASE = flag("--lease", "lease_id", "ID", "the lease_id from reserve ($HOLDFAST_RESERVATION_LEASE)")
+_LEASE = flag("--lease", "lease_id", "ID", "the lease_id from reserve ($HOLDFAST_RESERVATION_LEASE, or remembered)")
 
 _PATHS = """\
 Paths are relative to the current folder, and reserved relative to the root of the repository: the folder of
-.holdfast.toml, or else the top folder of the git repository. A folder means everything below it. A path with a
-wildcard is a pattern and is sent as it is, relative to the root: * and ? within a name, ** for any folders.
-Quote patterns, so that the shell does not expand them."""
+.holdfast.toml, or else the top folder of the git repository. A folder means everything below it. Wildcards: * and ?
+within a name, ** for any folders. Quote patterns, so that the shell does not expand them."""
 
 RESERVATION_VERBS = (
     Verb(
@@ -65,10 +65,10 @@ RESERVATION_VERBS = (
         more=f"{_PATHS}\n\n"
         "With a command, the files are reserved while it runs, as with `holdfast run`. Its environment has\n"
         "HOLDFAST_RESERVATION, HOLDFAST_RESERVATION_LEASE, HOLDFAST_TOKEN and HOLDFAST_EXPIRES_AT. Without one, renew\n"
-        "the reservation with `holdfast heartbeat-files` and end it with `holdfast release-files`.",
+        "the reservation with `holdfast files heartbeat` and end it with `holdfast files release`.",
     ),
     Verb(
-        "heartbeat-files",
+        "files heartbeat",
         "renew a reservation",
         (
             _ID,
@@ -79,7 +79,7 @@ RESERVATION_VERBS = (
         "heartbeat_reservation",
     ),
     Verb(
-        "extend-files",
+        "files extend",
         "add files to a reservation, all or none, without waiting",
         (_ID, positional("PATH", "paths", "a file, a folder, or a pattern", many=True), _LEASE, TOKEN, HELD_STATUS),
         "extend_reservation",
@@ -88,7 +88,7 @@ RESERVATION_VERBS = (
         more=_PATHS,
     ),
     Verb(
-        "release-files",
+        "files release",
         "release a reservation, all of it or some of its paths",
         (
             _ID,
@@ -101,7 +101,7 @@ RESERVATION_VERBS = (
         more="A PATH is one that was reserved: a file, a folder or a pattern, written as for `holdfast reserve`.",
     ),
     Verb(
-        "check-files",
+        "files check",
         "check that no other owner has reserved files that you want to change",
         (
             positional("PATH", "paths", "a file", many=True),
@@ -115,11 +115,11 @@ RESERVATION_VERBS = (
         "commands.reservations:check",
         columns=("path", "owner", "mode", "expires_in_seconds", "reason", "reservation_id"),
         more="Prints nothing if all are allowed. Otherwise the exit status is 9, and each reservation of another\n"
-        "owner is a line. For hooks: `git diff --cached --name-only -z | xargs -0 holdfast check-files`. Some hooks\n"
+        "owner is a line. For hooks: `git diff --cached --name-only -z | xargs -0 holdfast files check`. Some hooks\n"
         "stop an agent only on status 2: use -E 2. Paths are relative to the current folder; a folder is not accepted.",
     ),
     Verb(
-        "reservations",
+        "files ls",
         "list who has reserved what",
         (
             _SPACE,
@@ -135,9 +135,35 @@ RESERVATION_VERBS = (
         columns=("space", "path", "owner", "mode", "expires_in_seconds", "status", "reservation_id"),
         more="Without --space, those of the current repository; outside of one, of every repository. One line a path.",
     ),
-    Verb("reservation", "show a reservation, or how it ended", (_ID,), "read_reservation"),
     Verb(
-        "force-release-files",
+        "files offer",
+        "offer a reservation to another agent, which takes it over with the code that is printed",
+        (
+            _ID,
+            _LEASE,
+            flag("--note", "note", "TEXT", "a note for the next owner"),
+            flag("--checkpoint", "checkpoint", "JSON", "data for the next owner; @file reads a file", parse_json),
+            *OFFER_TERMS,
+        ),
+        "offer_reservation",
+        "commands.call:offer",
+    ),
+    Verb(
+        "files claim",
+        "take over a reservation that was offered",
+        (
+            _ID,
+            flag("--offer", "offer", "CODE", "the code of the offer", required=True),
+            OWNER,
+            flag("--ttl", "ttl_seconds", "SECONDS", f"{bounds.RESERVATION_TTL.with_default()}", int),
+            flag("--session", "session_id", "ID", "release the files when this session ends"),
+            SESSION_LEASE,
+        ),
+        "claim_reservation",
+    ),
+    Verb("files get", "show a reservation, or how it ended", (_ID,), "read_reservation"),
+    Verb(
+        "files force-release",
         "release what another owner has reserved (needs a key with the scope admin)",
         (_ID, flag("--reason", "reason", "TEXT", "shown to the former holder", required=True)),
         "force_release_reservation",

@@ -25,7 +25,7 @@ from holdfast.transport.dashboard.page import Page, PageRequest, TemplateRespons
 from holdfast.transport.dashboard.path_tree import tree_rows
 from holdfast.transport.dashboard.reserved import Space, obstacles, read_space, read_spaces
 from holdfast.transport.deadlines import read_effective
-from holdfast.transport.http.api.reservation_documents import status_of
+from holdfast.transport.http.api.reservations.documents import status_of
 from holdfast.transport.http.request import HttpRefusal
 
 PAGE_SIZE = 200

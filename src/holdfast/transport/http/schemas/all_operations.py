@@ -6,20 +6,18 @@ from types import ModuleType
 
 from holdfast.transport.http.schemas import (
     accounts,
-    admin,
     billing,
-    elections,
     events,
     jobs,
     keys,
-    locks,
-    octostore_sessions,
     reservations,
     sessions,
     system,
     task_operations,
     webhooks,
 )
+from holdfast.transport.http.schemas.octostore import admin, elections, locks
+from holdfast.transport.http.schemas.octostore import sessions as octostore_sessions
 from holdfast.transport.http.schemas.operation_schema import OperationSchema
 
 _MODULES: tuple[ModuleType, ...] = (

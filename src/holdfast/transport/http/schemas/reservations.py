@@ -10,7 +10,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from holdfast.core import errors
 from holdfast.core.reservation.patterns import MAX_LENGTH
 from holdfast.operations.bounds import CHECKED_PATHS, FIELDS, RESERVATION_PAGE, RESERVED_PATHS
-from holdfast.transport.http.api import offers, reservation_list, reservations
+from holdfast.transport.http.api import offers
+from holdfast.transport.http.api.reservations import reads, verbs
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.jobs import NOT_BLANK, UUID_TEXT, OpenOffer
 from holdfast.transport.http.schemas.operation_schema import (
@@ -185,7 +186,7 @@ OPERATION_SCHEMAS = {
         {200: (ReservedFiles, HeldFiles)},
         body=request_body(
             "ReserveFilesBody",
-            reservations.ReserveBody,
+            verbs.ReserveBody,
             FIELDS["reserve_files"],
             space=NOT_BLANK,
             owner=NOT_BLANK,
@@ -205,16 +206,14 @@ OPERATION_SCHEMAS = {
     "list_reservations": OperationSchema({200: ReservationPage}, query=ReservationFilter),
     "check_files": OperationSchema(
         {200: CheckedFiles},
-        body=request_body(
-            "CheckFilesBody", reservation_list.CheckBody, FIELDS["check_files"], space=NOT_BLANK, paths=Paths
-        ),
+        body=request_body("CheckFilesBody", reads.CheckBody, FIELDS["check_files"], space=NOT_BLANK, paths=Paths),
     ),
     "read_reservation": OperationSchema({200: ReadReservation}, refusals=(errors.ReservationMissing,)),
     "heartbeat_reservation": OperationSchema(
         {200: RenewedReservation},
         body=request_body(
             "HeartbeatReservationBody",
-            reservations.HeartbeatReservationBody,
+            verbs.HeartbeatReservationBody,
             FIELDS["heartbeat_reservation"],
             lease_id=UUID_TEXT,
         ),
@@ -223,9 +222,7 @@ OPERATION_SCHEMAS = {
     ),
     "release_files": OperationSchema(
         {200: (ReleasedFiles, RenewedReservation)},
-        body=request_body(
-            "ReleaseFilesBody", reservations.ReleaseFilesBody, FIELDS["release_files"], lease_id=UUID_TEXT
-        ),
+        body=request_body("ReleaseFilesBody", verbs.ReleaseFilesBody, FIELDS["release_files"], lease_id=UUID_TEXT),
         refusals=_HOLDER,
         takes_idempotency_key=True,
     ),
@@ -233,7 +230,7 @@ OPERATION_SCHEMAS = {
         {200: (RenewedReservation, HeldFiles)},
         body=request_body(
             "ExtendReservationBody",
-            reservations.ExtendBody,
+            verbs.ExtendBody,
             FIELDS["extend_reservation"],
             lease_id=UUID_TEXT,
             paths=Patterns,
@@ -256,7 +253,7 @@ OPERATION_SCHEMAS = {
         {200: ReservedFiles},
         body=request_body(
             "ClaimReservationBody",
-            reservations.TakeBody,
+            verbs.TakeBody,
             FIELDS["claim_reservation"],
             owner=NOT_BLANK,
             session_id=UUID_TEXT,
@@ -275,7 +272,7 @@ OPERATION_SCHEMAS = {
         {200: ReleasedFiles},
         body=request_body(
             "ForceReleaseReservationBody",
-            reservations.ForceReservationBody,
+            verbs.ForceReservationBody,
             FIELDS["force_release_reservation"],
             reason=NOT_BLANK,
         ),

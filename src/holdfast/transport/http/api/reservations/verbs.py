@@ -23,7 +23,7 @@ from holdfast.engine.verbs.reservations import (
 )
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
-from holdfast.transport.http.api.reservation_documents import (
+from holdfast.transport.http.api.reservations.documents import (
     render_extended,
     render_released,
     render_renewed,

@@ -1,0 +1,1 @@
+"""Schemas of the routes that are compatible with OctoStore."""
