@@ -127,7 +127,7 @@ def test_spaces_are_found_by_prefix(client, root):
 
 def test_an_account_without_reservations_sees_the_command_that_makes_one(root, server):
     stranger = DashboardClient(server.port).sign_in(root.post("/v1/keys/register", {}).json["apiKey"])
-    assert "holdfast reserve src/auth/ README.md -- " in shown(stranger.get("/ui/files")[2])
+    assert "holdfast reserve --space acme/shop src/auth/ README.md -- " in shown(stranger.get("/ui/files")[2])
 
 
 # -- one reservation ---------------------------------------------------------------------------------------------

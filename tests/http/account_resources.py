@@ -77,6 +77,16 @@ class Resources:
         return self._keep(made["reservation_id"], made["lease_id"])
 
     @cached_property
+    def offered_reservation(self) -> Thing:
+        """With the code of its offer as proof."""
+        asked = {"space": space_of(self), "owner": "me", "paths": ["docs/"], "ttl_seconds": LASTING_SECONDS}
+        made = done(self.account.post("/v1/reservations", asked))
+        path = f"/v1/reservations/{made['reservation_id']}/offer"
+        return self._keep(
+            made["reservation_id"], done(self.account.post(path, {"lease_id": made["lease_id"]}))["offer"]
+        )
+
+    @cached_property
     def lock(self) -> Thing:
         name = fresh("lock")
         return self._keep(name, done(self.account.acquire(name, ttl_seconds=LASTING_SECONDS))["lease_id"])
@@ -208,7 +218,9 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "withdraw_reservation_offer": lambda it: reservation(
         it.reservation, "/withdraw-offer", lease_id=it.reservation.proof
     ),
-    "claim_reservation": lambda it: reservation(it.reservation, "/claim", owner="me", offer="hfo_code"),
+    "claim_reservation": lambda it: reservation(
+        it.offered_reservation, "/claim", owner="me", offer=it.offered_reservation.proof
+    ),
     "force_release_reservation": lambda it: reservation(it.reservation, "/force-release", reason="stuck"),
     "create_task": lambda _: ("/v1/tasks", {"type": "work", "payload": {}}),
     "list_tasks": lambda it: (f"/v1/tasks?sessionId={it.named_session.id}", NOTHING),

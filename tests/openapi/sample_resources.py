@@ -63,7 +63,7 @@ class SampleResources:
         """(id, proof) of a new resource of the kind that this path is about."""
         creators = {
             "/v1/jobs": self._job,
-            "/v1/reservations": self._reservation,
+            "/v1/reservations": lambda: self._reservation(path),
             "/v1/tasks": lambda: self._task(path),
             "/v1/keys": self._key,
             "/v1/sessions": self._session,
@@ -75,9 +75,13 @@ class SampleResources:
         }
         return next(create for prefix, create in creators.items() if path.startswith(prefix))()
 
-    def _reservation(self) -> tuple[str, dict[str, Any]]:
+    def _reservation(self, path: str) -> tuple[str, dict[str, Any]]:
         wanted = {"space": fresh(), "owner": "sample", "paths": ["src/"]}
         made = self._caller.post("/v1/reservations", wanted).json
+        if path.endswith("/claim"):
+            proof = {"lease_id": made["lease_id"]}
+            offered = self._caller.post(f"/v1/reservations/{made['reservation_id']}/offer", proof).json
+            return made["reservation_id"], {"offer": offered["offer"]}
         return made["reservation_id"], {"lease_id": made["lease_id"], "token": made["token"]}
 
     def _job(self) -> tuple[str, dict[str, Any]]:

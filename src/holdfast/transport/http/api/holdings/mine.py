@@ -65,7 +65,7 @@ async def list_mine(ctx: HandlerContext, request: Request) -> Response:
     query.raise_errors()
     if wanted.secret is not None and wanted.session_id is None:
         message = "the header Holdfast-Session-Secret needs the parameter `session_id`"
-        raise Invalid(message, [field_error("/session_id", "missing", message)])
+        raise Invalid(message, [field_error("/session_id", "missing_session", message)])
 
     def read(reader: Reader) -> Page:
         with reader.snapshot():  # a session may end, and free what it holds, between two reads
