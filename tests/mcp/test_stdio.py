@@ -90,23 +90,31 @@ def test_the_new_protocol_needs_no_handshake_on_stdio(tmp_path):
     assert len(response["result"]["tools"]) == len(TOOLS)
 
 
-def call_reserve(folder, **settings):
-    """The result of `reserve_files` without a space, by a program that runs in a folder."""
+def running_in(folder, **settings):
+    """A program that runs in a folder."""
+    return over_stdio(NEW, "--store", f"sqlite:///{folder}/own.db", folder=folder, **settings)
 
-    async def ask():
-        async with over_stdio(NEW, "--store", f"sqlite:///{folder}/own.db", folder=folder, **settings) as me:
-            return await me.ask("reserve_files", owner="me", paths=["src/"])
 
-    return asyncio.run(ask())
+async def call_reserve(me):
+    """The result of `reserve_files` without a space."""
+    return await me.ask("reserve_files", owner="me", paths=["src/"])
 
 
 def test_the_space_is_that_of_the_folder_or_the_environment(tmp_path):
-    refused, is_error = call_reserve(tmp_path)
-    assert (is_error, refused["error"], refused["errors"][0]["pointer"]) == (True, "invalid_request", "/space")
-    assert "holdfast init" in refused["message"]
-    (tmp_path / ".holdfast.toml").write_text('space = "acme/shop"\n')
-    assert call_reserve(tmp_path)[0]["space"] == "acme/shop"
-    assert call_reserve(tmp_path, SPACE="acme/other")[0]["space"] == "acme/other"
-    (tmp_path / ".holdfast.toml").write_text("space = 1\n")
-    refused, is_error = call_reserve(tmp_path)
-    assert (is_error, ".holdfast.toml must name the space" in refused["message"]) == (True, True)
+    file = tmp_path / ".holdfast.toml"
+
+    async def ask():
+        async with running_in(tmp_path) as me:
+            refused, is_error = await call_reserve(me)
+            assert (is_error, refused["error"], refused["errors"][0]["pointer"]) == (True, "invalid_request", "/space")
+            assert "holdfast init" in refused["message"]
+            file.write_text('space = "acme/shop"\n')
+            assert (await call_reserve(me))[0]["space"] == "acme/shop"
+            file.write_text("space = 1\n")
+            refused, is_error = await call_reserve(me)
+            assert (is_error, ".holdfast.toml must name the space" in refused["message"]) == (True, True)
+        file.write_text('space = "acme/shop"\n')
+        async with running_in(tmp_path, SPACE="acme/other") as me:
+            assert (await call_reserve(me))[0]["space"] == "acme/other"
+
+    asyncio.run(ask())
