@@ -71,7 +71,8 @@ class Shell:
     def _begin(self, words: list[str], given: IO[str], out: IO[str], err: IO[str]) -> subprocess.Popen[bytes] | Forked:
         """A fork, which starts faster. Verbs that hold a lease need a new process for signals, and so does one with
         PYTHONPATH, because a fork has already imported its modules."""
-        if FULL or words[:1] in (["run"], ["reserve"], ["lock"]) or "PYTHONPATH" in self.more:
+        holds = words[:1] == ["run"] or words[:2] == ["lock", "hold"] or (words[:1] == ["reserve"] and "--" in words)
+        if FULL or holds or "PYTHONPATH" in self.more:
             return subprocess.Popen(
                 [*PROGRAM, *words], env=self.environment, cwd=self.home, stdin=given, stdout=out, stderr=err
             )
