@@ -167,11 +167,12 @@ class _Parent:
             ready = wait(workers, timeout=1)
             for worker in ready:
                 try:
-                    kind, content = worker.connection.recv()
+                    messages = worker.connection.recv()
                 except EOFError:
                     workers.discard(worker)
                 else:
-                    getattr(self, f"_on_{kind}")(worker, content)
+                    for kind, content in messages:
+                        getattr(self, f"_on_{kind}")(worker, content)
             if not ready:  # a process that a dead worker has left behind may hold its end of the pipe
                 workers = {worker for worker in workers if worker.process.is_alive() or worker.connection.poll()}
             if self._session.shouldstop or self._session.shouldfail:
@@ -220,17 +221,22 @@ class _Parent:
 
 
 class _Sender:
-    """Sends to the parent what pytest reports in a worker."""
+    """Sends to the parent what pytest reports in a worker: all about one test together, when the next one starts."""
 
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config = config
         self._connection = connection
+        self._kept: list[tuple[str, Any]] = []
 
-    def send(self, kind: str, content: Any) -> None:
-        self._connection.send((kind, content))
+    def keep(self, kind: str, content: Any) -> None:
+        self._kept.append((kind, content))
+
+    def send(self, *messages: tuple[str, Any]) -> None:
+        self._connection.send([*self._kept, *messages])
+        self._kept.clear()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        self.send("report", self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
+        self.keep("report", self._config.hook.pytest_report_to_serializable(config=self._config, report=report))
 
     def pytest_warning_recorded(
         self, warning_message: warnings.WarningMessage, when: str, nodeid: str, location: Any
@@ -241,7 +247,7 @@ class _Sender:
             "filename": warning_message.filename,
             "lineno": warning_message.lineno,
         }
-        self.send("warning", {"warning": warning, "when": when, "nodeid": nodeid, "location": location})
+        self.keep("warning", {"warning": warning, "when": when, "nodeid": nodeid, "location": location})
 
 
 def _work(name: str, session: pytest.Session, queue: _Queue, connection: Connection) -> None:
@@ -257,8 +263,9 @@ def _work(name: str, session: pytest.Session, queue: _Queue, connection: Connect
     try:
         _run_tests(session, queue, sender)
         session._setupstate.teardown_exact(None)  # nothing is left, unless the run was stopped
+        sender.send()
     except BaseException:  # the parent reports it
-        sender.send("problem", traceback.format_exc())
+        sender.send(("problem", traceback.format_exc()))
 
 
 def _run_tests(session: pytest.Session, queue: _Queue, sender: _Sender) -> None:
@@ -267,10 +274,10 @@ def _run_tests(session: pytest.Session, queue: _Queue, sender: _Sender) -> None:
     following = next(tests, None)
     while following is not None:
         number, following = following, next(tests, None)
-        sender.send("start", number)
+        sender.send(("start", number))
         next_item = None if following is None else session.items[following]
         session.config.hook.pytest_runtest_protocol(item=session.items[number], nextitem=next_item)
-        sender.send("finish", number)
+        sender.keep("finish", number)
 
 
 def _discard_captured(config: pytest.Config) -> None:
