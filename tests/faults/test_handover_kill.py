@@ -102,7 +102,11 @@ class Handovers:
         owner = self.seen_owner(thing)
         assert owner in {thing.owner, taker}
         assert granted is None or owner == taker, "an acknowledged handover is durable"
-        assert thing.heartbeat(self.agent)[0] == (200 if owner == thing.owner else 409)
+        status = thing.heartbeat(self.agent)[0]
+        if owner == thing.owner and status == 409:  # the claim of a killed caller was still under way
+            owner = self.seen_owner(thing)
+            assert owner == taker
+        assert status == (200 if owner == thing.owner else 409)
 
     def seen_owner(self, thing: Thing) -> str:
         return thing.owner_in(self.agent.get(thing.path).json)
