@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.reservation.row import EXCLUSIVE, SHARED, paths_of
 from holdfast.core.row import SECOND
 from holdfast.engine import expiry
@@ -11,7 +12,6 @@ from holdfast.engine.command import Once
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
 from holdfast.engine.verbs.sessions import BegunSession
-from holdfast.engine.verbs.tasks.claiming import lease_id_from
 from tests import reservation_commands as commands
 from tests.engine.script import PRINCIPALS
 from tests.engine.task_script import TaskScript
@@ -130,7 +130,7 @@ class ReservationScript(TaskScript):
                 self.waiting.setdefault(command.account, []).append((outcome.row.id, command.request))
             elif isinstance(outcome, BegunSession):
                 for row in outcome.reservations:
-                    self._note(command.account, row, lease_id_from(outcome.seed, row.id))
+                    self._note(command.account, row, held_lease_id(outcome.lease_id, row))
 
     def _note(self, account: str, row: Any, lease_id: str) -> None:
         self.reserved.setdefault(account, []).append((row.id, lease_id, row.space, paths_of(row)))
