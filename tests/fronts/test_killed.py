@@ -115,7 +115,9 @@ def test_nothing_acknowledged_is_lost_while_fronts_and_engine_are_killed_at_rand
     tokens = [lease["token"] for lease in granted.values()]
     assert len(set(tokens)) == len(tokens)
     for job, lease in granted.items():
-        assert ok(agent(unshared).heartbeat(job, lease["lease_id"]))["owner"] == lease["owner"]
+        while (answer := agent(unshared).heartbeat(job, lease["lease_id"])).status == 503:
+            time.sleep(0.1)  # a front that was started last may not have found the engine yet
+        assert ok(answer)["owner"] == lease["owner"]
 
 
 def test_while_there_is_no_engine_callers_are_told_to_try_again(unshared):
