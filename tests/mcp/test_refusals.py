@@ -112,7 +112,7 @@ def test_the_event_tool_obeys_the_scope_of_a_key(server):
 
     async def read_events(me):
         told = await me.do("list_events", limit=1000)
-        assert {event["subject"].partition(":")[0] for event in told["events"]} <= {"lease", "session"}
+        assert {event["subject"].partition(":")[0] for event in told["events"]} <= {"lease", "reservation", "session"}
 
     run_with_client(server, read_events, key=made["apiKey"])
 
