@@ -12,3 +12,5 @@ MIN_SESSION_TTL, MAX_SESSION_TTL, DEFAULT_SESSION_TTL = 10, 300, 60
 MAX_WEBHOOK_URL = 2048
 MAX_RESERVED_PATHS = 20
 """Patterns of one reservation."""
+MAX_PATH_LENGTH = 512
+"""Characters of a path, or of a pattern."""

@@ -10,6 +10,7 @@ from holdfast.core.limits import (
     DEFAULT_SESSION_TTL,
     MAX_ACL_ENTRIES,
     MAX_DELAY,
+    MAX_PATH_LENGTH,
     MAX_RESERVED_PATHS,
     MAX_SESSION_TTL,
     MAX_WEBHOOK_URL,
@@ -76,6 +77,7 @@ HEARTBEAT_LEASES = Count(500, least=1)
 # -- reservations ------------------------------------------------------------------------------------------------
 
 SPACE = Length(256, least=1)
+SPACE_FILTER, PATH_FILTER = Length(SPACE.most), Length(MAX_PATH_LENGTH)
 RESERVED_PATHS = Count(MAX_RESERVED_PATHS, least=1)
 RESERVATION_TTL = Range(1, DAY, if_omitted=900)
 RESERVATION_PAGE = Range(1, 1000, if_omitted=100)
@@ -189,7 +191,13 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "session_lease_id": SESSION_LEASE_ID,
     },
     "force_release_reservation": {"reason": FORCE_REASON},
-    "list_reservations": {"limit": RESERVATION_PAGE, **dict.fromkeys(("space", "path", "owner", "cursor"), QUERY_TEXT)},
+    "list_reservations": {
+        "limit": RESERVATION_PAGE,
+        "space": SPACE_FILTER,
+        "path": PATH_FILTER,
+        "owner": QUERY_TEXT,
+        "cursor": QUERY_TEXT,
+    },
     "check_files": {"space": SPACE, "paths": CHECKED_PATHS, "lease_ids": CHECKED_LEASES},
     "list_mine": {"limit": JOB_PAGE, "owner": QUERY_TEXT, "cursor": QUERY_TEXT},
     "create_task": {

@@ -18,10 +18,10 @@ from itertools import takewhile
 
 import msgspec
 
+from holdfast.core.limits import MAX_PATH_LENGTH
 from holdfast.core.reservation.segments import DOTS, segments_meet
 from holdfast.core.reservation.sequences import is_wild, sequences_meet
 
-MAX_LENGTH = 512
 MAX_WILDCARDS = 8
 """Wildcards in one pattern; `**` is one."""
 
@@ -66,8 +66,8 @@ class Pattern(msgspec.Struct, frozen=True):
 
 def problem(text: str) -> str | None:
     """What is wrong with a pattern, or None."""
-    if len(text) > MAX_LENGTH:
-        return f"a pattern has at most {MAX_LENGTH} characters, this one has {len(text)}"
+    if len(text) > MAX_PATH_LENGTH:
+        return f"a pattern has at most {MAX_PATH_LENGTH} characters, this one has {len(text)}"
     found = path_problem(text.removesuffix("/"))
     if found is not None:
         return found
@@ -81,8 +81,8 @@ def problem(text: str) -> str | None:
 
 def path_problem(text: str) -> str | None:
     """What is wrong with a path, or None. In a path, `*` and `?` are ordinary characters."""
-    if not 1 <= len(text) <= MAX_LENGTH:
-        return f"a path has 1 to {MAX_LENGTH} characters, this one has {len(text)}"
+    if not 1 <= len(text) <= MAX_PATH_LENGTH:
+        return f"a path has 1 to {MAX_PATH_LENGTH} characters, this one has {len(text)}"
     if not text.isprintable():
         return "a path has only printable characters"
     if not unicodedata.is_normalized("NFC", text):

@@ -79,6 +79,8 @@ def _described(field: msgspec.structs.FieldInfo, bound: Bound | None, more: Any)
             kind = Annotated[kind, msgspec.Meta(extra_json_schema=keywords)]
     if field.required:
         return field.name, kind, msgspec.field()
+    if field.default_factory is not msgspec.NODEFAULT:
+        return field.name, kind, msgspec.field(default_factory=field.default_factory)
     default = msgspec.UNSET if isinstance(field.default, msgspec.Raw) else field.default
     return field.name, kind, msgspec.field(default=default)
 

@@ -8,8 +8,15 @@ from uuid import UUID
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
-from holdfast.core.reservation.patterns import MAX_LENGTH
-from holdfast.operations.bounds import CHECKED_PATHS, FIELDS, RESERVATION_PAGE, RESERVED_PATHS
+from holdfast.core.limits import MAX_PATH_LENGTH
+from holdfast.operations.bounds import (
+    CHECKED_PATHS,
+    FIELDS,
+    PATH_FILTER,
+    RESERVATION_PAGE,
+    RESERVED_PATHS,
+    SPACE_FILTER,
+)
 from holdfast.transport.http.api import offers
 from holdfast.transport.http.api.reservations import reads, verbs
 from holdfast.transport.http.schemas.agent_contract import AgentContract
@@ -24,7 +31,7 @@ from holdfast.transport.http.schemas.operation_schema import (
     within,
 )
 
-Path = Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH)]
+Path = Annotated[str, Meta(min_length=1, max_length=MAX_PATH_LENGTH)]
 Patterns = Annotated[list[Path], Meta(min_length=RESERVED_PATHS.least, max_length=RESERVED_PATHS.most)]
 Paths = Annotated[list[Path], Meta(min_length=CHECKED_PATHS.least, max_length=CHECKED_PATHS.most)]
 Mode = Literal["exclusive", "shared"]
@@ -173,8 +180,11 @@ class ReservationFilter(Struct):
     """Filter and page."""
 
     limit: Annotated[int, within(RESERVATION_PAGE)] = RESERVATION_PAGE.default
-    space: Annotated[QueryText, Meta(description="The repository.")] | UnsetType = UNSET
-    path: Annotated[QueryText, Meta(description="A path: reservations that cover it.")] | UnsetType = UNSET
+    space: Annotated[str, Meta(max_length=SPACE_FILTER.most, description="The repository.")] | UnsetType = UNSET
+    path: (
+        Annotated[str, Meta(max_length=PATH_FILTER.most, description="A path in `space`: reservations that cover it.")]
+        | UnsetType
+    ) = UNSET
     owner: Annotated[QueryText, Meta(description="The owner.")] | UnsetType = UNSET
     cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
