@@ -11,7 +11,7 @@ from contextlib import suppress
 import psutil
 
 from tests.compat.octostore.expect import eventually
-from tests.http.job_client import Callers, agent, claimed, fresh, held, ok
+from tests.http.job_client import Callers, agent, claimed, fresh, held, ok, wait_on_a_socket
 from tests.proof_size import sized
 from tests.support import wait_until
 
@@ -66,6 +66,23 @@ def test_claims_of_a_killed_front_that_were_not_answered_are_given_back(unshared
         within=RESTART_SECONDS,
     )
     assert ok(alice.get(f"/v1/tasks/{task['id']}"))["attemptCount"] == 0
+
+
+def test_a_job_granted_to_a_caller_that_left_unseen_by_its_front_is_given_back(unshared):
+    """The front is suspended: it finds the answer and the end of the caller's connection at once."""
+    alice, job = agent(unshared), fresh()
+    lease = claimed(alice.claim(job, "me"))
+    gone = wait_on_a_socket(unshared, alice, job, "gone")
+    eventually(lambda: held(alice.claim(job, "x"))["waiting"], lambda seen: seen == 1, within=10)
+    fronts = unshared.fronts()
+    kill(fronts, signal.SIGSTOP)
+    unshared.free_engine()
+    gone.close()
+    ok(alice.release_job(job, lease["lease_id"]))
+    eventually(lambda: alice.owner_of(job)["status"], lambda status: status == "claimed", within=RESTART_SECONDS)
+    kill(fronts, signal.SIGCONT)
+    eventually(lambda: alice.owner_of(job)["status"], lambda status: status == "free", within=RESTART_SECONDS)
+    assert kinds(alice, f"lease:{job}")[-1] == "lease.undelivered"
 
 
 def kinds(caller, subject):

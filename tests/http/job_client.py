@@ -1,6 +1,8 @@
 """Client for `/v1/jobs`, and checks of what every answer must contain."""
 
+import json
 import re
+import socket
 import time
 import uuid
 from collections.abc import Callable
@@ -79,6 +81,15 @@ def job_path(job: str, verb: str = "") -> str:
 
 def fresh(prefix: str = "job") -> str:
     return f"{prefix}-{uuid.uuid4().hex}"
+
+
+def wait_on_a_socket(server: Server, caller: Agent, job: str, owner: str) -> socket.socket:
+    """A waiting claim whose connection can be cut."""
+    body = json.dumps({"owner": owner, "wait_seconds": 30}).encode()
+    head = f"POST {job_path(job, '/claim')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {caller.token}\r\n"
+    connection = socket.create_connection(("127.0.0.1", server.port))
+    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    return connection
 
 
 # -- assertions about answers ------------------------------------------------------------------------------------

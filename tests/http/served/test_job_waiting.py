@@ -1,11 +1,9 @@
 """Claims that wait: served in order of arrival and within 100 ms; a caller that disconnected is skipped."""
 
-import json
-import socket
 import time
 
 from tests.compat.octostore.expect import eventually, instant
-from tests.http.job_client import Callers, agent, claimed, fresh, held, job_path, lost, ok
+from tests.http.job_client import Callers, agent, claimed, fresh, held, lost, ok, wait_on_a_socket
 from tests.support import promptly
 
 PROMPT_SECONDS = 0.1
@@ -198,12 +196,3 @@ def after_release(releaser, waiter):
         answer, moment = future.result(5)
         claimed(answer)
         return max(0.0, moment - released)
-
-
-def wait_on_a_socket(server, caller, job, owner):
-    """A waiting claim whose connection can be cut."""
-    body = json.dumps({"owner": owner, "wait_seconds": 30}).encode()
-    head = f"POST {job_path(job, '/claim')} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {caller.token}\r\n"
-    connection = socket.create_connection(("127.0.0.1", server.port))
-    connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    return connection

@@ -16,7 +16,8 @@ from holdfast.engine.command import Outcome
 from holdfast.engine.engine import Engine
 from holdfast.engine.ticket import Ticket
 from holdfast.transport.fronts import frames
-from holdfast.transport.fronts.notices import ACCEPT, HELLO, NOTICE, STOP_ACCEPTING
+from holdfast.transport.fronts.forwarded_grants import ForwardedGrants
+from holdfast.transport.fronts.notices import ACCEPT, CALLER_LEFT, HELLO, NOTICE, STOP_ACCEPTING
 
 log = logging.getLogger("holdfast.front")
 
@@ -27,6 +28,7 @@ class FrontConnections:
     def __init__(self, engine: Engine, on_change: Callable[[], None] = lambda: None) -> None:
         self.engine = engine
         self.open: set[FrontConnection] = set()
+        self.grants = ForwardedGrants()
         self.on_change = on_change
         """Called when a front has connected or left."""
         self._notice = STOP_ACCEPTING
@@ -92,6 +94,8 @@ class FrontConnection(asyncio.Protocol):
                     self._submit(number, frames.read(kind, content))
                 elif number == HELLO:
                     self._greet(msgspec.msgpack.decode(content, type=str))
+                elif number == CALLER_LEFT:
+                    self._fronts.grants.caller_left(msgspec.msgpack.decode(content, type=str))
         except (frames.BadFrame, msgspec.DecodeError) as error:
             log.error("a front process is disconnected: %s", error)  # noqa: TRY400 - the place is known
             self._close()

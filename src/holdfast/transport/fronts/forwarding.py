@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections import deque
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from itertools import count
 from typing import Any
 
 import httptools
@@ -12,9 +14,10 @@ import httptools
 from holdfast.core.errors import HoldfastError, OutcomeUnknown, StoreUnavailable
 from holdfast.transport.http.request import Header, Receive, Scope, Send
 from holdfast.transport.http.streams.sending import ABORT
+from holdfast.transport.http.submission import let_disconnect_arrive
 
 PEER = b"x-holdfast-peer"
-"""A header between a front and the engine: the caller's host and port and the scheme that it used."""
+"""A header between a front and the engine: a number of the request, and the caller's scheme, port and host."""
 MAX_BUFFERED = 256 * 1024
 """Bytes of an answer that the caller has not taken; more stay in the socket."""
 MAX_IDLE = 64
@@ -28,16 +31,22 @@ _NOT_RETURNED = {b"date", b"connection", b"keep-alive", b"transfer-encoding"}
 class Forwarder:
     """The connections of a front to the engine's HTTP server; idle ones are used again."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, on_caller_left: Callable[[str], None]) -> None:
+        """`on_caller_left` tells the engine that the caller of a request left before it got its answer."""
         self._path = path
+        self._on_caller_left = on_caller_left
+        self._numbers = count(1)
         self._idle: list[EngineConnection] = []
 
     async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one request. Raises StoreUnavailable if it was not sent, OutcomeUnknown if no answer came."""
         connection = await self._connect()
+        number = f"{os.getpid()}.{next(self._numbers)}"
         try:
-            await _exchange(connection, scope, receive, send)
+            await _exchange(connection, _head(scope, number), scope, receive, send)
         finally:
+            if connection.is_caller_gone:
+                self._on_caller_left(number)
             if connection.is_reusable and len(self._idle) < MAX_IDLE:
                 self._idle.append(connection)
             else:
@@ -61,23 +70,24 @@ class Forwarder:
         self._idle.clear()
 
 
-async def _exchange(connection: EngineConnection, scope: Scope, receive: Receive, send: Send) -> None:
+async def _exchange(connection: EngineConnection, head: bytes, scope: Scope, receive: Receive, send: Send) -> None:
     """Send the request, and its answer to the caller."""
     connection.begin(scope["method"])
-    connection.write(_head(scope))
+    connection.write(head)
     sending = asyncio.ensure_future(_send_body(connection, scope, receive))
-    has_begun = False
     try:
         while True:
             message = await connection.next_message()
+            if not connection.is_answering:
+                await let_disconnect_arrive()
+            if connection.is_caller_gone:
+                return
             if message is None:
-                if connection.is_caller_gone:
-                    return
-                if not has_begun:
+                if not connection.is_answering:
                     raise _unanswered(scope["method"])
                 scope[ABORT]()  # the caller sees that the answer is not complete
                 return
-            has_begun = True
+            connection.is_answering = True
             await send(message)
             if message["type"] == "http.response.body" and not message["more_body"]:
                 return
@@ -90,13 +100,13 @@ def _unanswered(method: str) -> HoldfastError:
     return StoreUnavailable(message) if method in {"GET", "HEAD"} else OutcomeUnknown(message)
 
 
-def _head(scope: Scope) -> bytes:
+def _head(scope: Scope, number: str) -> bytes:
     target = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
     host, port = scope.get("client") or ("", 0)
     fields = [field for field in scope["headers"] if field[0] not in _OWN]
     if not _is_sized(scope):
         fields.append((b"transfer-encoding", b"chunked"))
-    fields.append((PEER, f"{scope['scheme']} {port} {host}".encode()))
+    fields.append((PEER, f"{number} {scope['scheme']} {port} {host}".encode()))
     lines = b"".join(b"%b: %b\r\n" % field for field in fields)
     return b"%b %b HTTP/1.1\r\n%b\r\n" % (scope["method"].encode(), target, lines)
 
@@ -122,7 +132,7 @@ async def _send_body(connection: EngineConnection, scope: Scope, receive: Receiv
     if not is_sized:
         connection.write(b"0\r\n\r\n")
     connection.is_sent = True
-    if (await receive())["type"] == "http.disconnect" and not connection.is_complete:
+    if (await receive())["type"] == "http.disconnect":
         connection.leave()
 
 
@@ -136,6 +146,8 @@ class EngineConnection(asyncio.Protocol):
         """Whether the request was sent completely."""
         self.is_complete = False
         """Whether its answer has arrived completely."""
+        self.is_answering = False
+        """Whether the caller gets the answer."""
         self._keeps_alive = False
         self._transport: asyncio.Transport | None = None
         self._writable = asyncio.Event()
@@ -149,7 +161,7 @@ class EngineConnection(asyncio.Protocol):
         self._messages: deque[MutableMapping[str, Any]] = deque()
         self._buffered = 0
         self._headers: list[Header] = []
-        self.is_sent = self.is_complete = False
+        self.is_sent = self.is_complete = self.is_answering = self.is_caller_gone = False
 
     @property
     def is_reusable(self) -> bool:
@@ -179,9 +191,12 @@ class EngineConnection(asyncio.Protocol):
         return message
 
     def leave(self) -> None:
-        """Close the connection because the caller has closed its own."""
+        """The caller has closed its connection: close this one, unless the whole answer has arrived."""
+        if self.is_complete and self.is_answering:
+            return
         self.is_caller_gone = True
-        self.abort()
+        if not self.is_complete:
+            self.abort()
 
     def abort(self) -> None:
         """Close the connection at once."""

@@ -15,7 +15,7 @@ from holdfast.telemetry.heartbeats import LoopHeartbeat
 from holdfast.telemetry.registry import Registry
 from holdfast.telemetry.traces import Traces
 from holdfast.transport.fronts import frames
-from holdfast.transport.fronts.notices import ACCEPT, HELLO, NOTICE
+from holdfast.transport.fronts.notices import ACCEPT, CALLER_LEFT, HELLO, NOTICE
 
 RETRY_SECONDS = 0.1
 MAX_UNSENT = 32 * 1024 * 1024
@@ -81,6 +81,11 @@ class RemoteLanes(asyncio.Protocol):
 
     def sample(self, registry: Registry) -> None:
         """Nothing: the engine process sets the gauges."""
+
+    def caller_left(self, number: str) -> None:
+        """Tell the engine that the caller of a forwarded request left before it got its answer."""
+        if self._transport is not None:
+            self._transport.write(frames.frame([(CALLER_LEFT, NOTICE, number)]))
 
     # -- the connection ------------------------------------------------------------------------------------------
 

@@ -8,3 +8,5 @@ ACCEPT = 1
 """Accept connections."""
 STOP_ACCEPTING = 2
 """Leave new connections to the engine process, where a lone caller is answered faster."""
+CALLER_LEFT = 3
+"""The caller of a forwarded request left before it got its answer; with the number of the request."""

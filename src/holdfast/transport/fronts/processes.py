@@ -108,7 +108,8 @@ def serve_front(settings: Settings, listener: socket.socket, folder: Path) -> No
     """Serve as a front until a signal stops it. Reads go to the store directly, commands to the engine process."""
     store = make_store(settings)
     store.open()
-    lanes, forwarder = RemoteLanes(str(folder / COMMANDS)), Forwarder(str(folder / REQUESTS))
+    lanes = RemoteLanes(str(folder / COMMANDS))
+    forwarder = Forwarder(str(folder / REQUESTS), lanes.caller_left)
     engine = Engine(store, registry=open_registry(settings.workers), lanes=lanes)
     traces = make_traces(settings)
     ctx = HandlerContext(engine, settings, traces=traces)

@@ -17,11 +17,13 @@ from holdfast.engine.engine import Engine
 from holdfast.telemetry.registry import Registry
 from holdfast.transport.fronts.acceptor import Acceptor
 from holdfast.transport.fronts.connections import FrontConnections
+from holdfast.transport.fronts.forwarded_grants import ForwardedGrants
 from holdfast.transport.fronts.forwarding import PEER, Forwarder
 from holdfast.transport.fronts.lanes import RemoteLanes
 from holdfast.transport.http.overload.open_connections import OpenConnections, max_connections
 from holdfast.transport.http.protocol import HeadBuffer, LimitedProtocol
 from holdfast.transport.http.server import DRAIN_SECONDS, DrainingServer
+from holdfast.transport.http.submission import ON_GRANT
 
 LINGER_SECONDS = 5.0
 DIRECT_CONNECTIONS = 4
@@ -47,12 +49,14 @@ class ForwardedProtocol(LimitedProtocol):
     """A connection of a front to the engine's HTTP server: a header says who the caller is."""
 
     buffer_type = LeftToPeer
+    grants: ForwardedGrants
 
     def on_headers_complete(self) -> None:
         """Take the caller's address and scheme from the front's header."""
         for position, (name, value) in enumerate(self.headers):
             if name == PEER:
-                scheme, port, host = value.decode("latin-1").split(" ", 2)
+                number, scheme, port, host = value.decode("latin-1").split(" ", 3)
+                self.scope[ON_GRANT] = partial(self.grants.add, number)  # type: ignore[literal-required]
                 self.scope["scheme"] = scheme
                 self.scope["client"] = (host, int(port)) if host else None
                 del self.headers[position]
@@ -79,13 +83,18 @@ class EngineServer(DrainingServer):
         loop = asyncio.get_running_loop()
         servers = [
             await loop.create_unix_server(self._fronts.make, sock=self._commands),
-            await loop.create_unix_server(lambda: self._made(ForwardedProtocol, self._forwarded), sock=self._requests),
+            await loop.create_unix_server(self._make_forwarded, sock=self._requests),
         ]
         self._acceptors = [
             Acceptor(each, self.make_protocol, self.config.ssl, self.handshake_seconds) for each in sockets
         ]
         self._balance()
         return servers
+
+    def _make_forwarded(self) -> ForwardedProtocol:
+        made = self._made(ForwardedProtocol, self._forwarded)
+        made.grants = self._fronts.grants
+        return made
 
     def _balance(self) -> None:
         """Accept connections here, or let the fronts accept them."""

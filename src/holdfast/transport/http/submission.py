@@ -20,8 +20,13 @@ T = TypeVar("T")
 
 IN_FLIGHT_SECONDS = 2.0
 """How long a request waits for another with the same Idempotency-Key before it is refused."""
-PASSES_FOR_DISCONNECT = 3
-"""Passes of the event loop after a grant, in which it learns of a disconnect that had already arrived."""
+ON_GRANT = "holdfast.on_grant"
+"""In the scope of a request that a front has forwarded: takes what gives its grant back, in case its caller left."""
+PASSES_FOR_DISCONNECT = 5
+"""Passes of the event loop after a grant, in which it learns of a disconnect that had already arrived.
+
+Each takes one: the end of the input, the loss of the connection, the message about it, and the task that waits for it.
+"""
 
 
 class Submission:
@@ -100,8 +105,7 @@ class Submission:
             self._waiting[waiting_key] = end_wait
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
-            for _ in range(PASSES_FOR_DISCONNECT):
-                await asyncio.sleep(0)
+            await let_disconnect_arrive()
         finally:
             if self._waiting.get(waiting_key) is end_wait:
                 del self._waiting[waiting_key]
@@ -114,6 +118,8 @@ class Submission:
         if is_gone:
             raise client_disconnected()
         outcome: T = future.result()
+        if (on_grant := request.scope.get(ON_GRANT)) is not None:
+            on_grant(lambda: self._engine.give_back(command, outcome))
         if self._traces is not None:
             trace_task_command(self._traces, command, outcome, began)
         return outcome
@@ -121,6 +127,12 @@ class Submission:
     def _give_back(self, command: Command[T], done: asyncio.Future[Any]) -> None:
         if not done.cancelled() and done.exception() is None:
             self._engine.give_back(command, done.result())
+
+
+async def let_disconnect_arrive() -> None:
+    """Let the event loop learn of a disconnect that had already arrived."""
+    for _ in range(PASSES_FOR_DISCONNECT):
+        await asyncio.sleep(0)
 
 
 def _waiting_key(command: Command[Any]) -> tuple[str, str, str]:
