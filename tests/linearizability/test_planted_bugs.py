@@ -8,9 +8,11 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
+from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import LeaseGone, LeaseMismatch, StoreUnavailable
+from holdfast.core.reservation import holding
 from holdfast.engine import expiry
 from holdfast.engine.batches import ready_heap
 from holdfast.engine.verbs import job_claims
@@ -61,7 +63,7 @@ def a_renewal_accepted_after_the_deadline(patch: Patch) -> None:
 
 def a_token_used_again(patch: Patch) -> None:
     draw = MemoryTransaction.draw
-    patch.setattr(MemoryTransaction, "draw", lambda self, count: [max(token - 7, 1) for token in draw(self, count)])
+    patch.setattr(MemoryTransaction, "draw", lambda self, count: [1 + token % 16 for token in draw(self, count)])
 
 
 def a_lease_that_expires_a_microsecond_early(patch: Patch) -> None:
@@ -119,6 +121,19 @@ def an_answer_with_a_later_deadline_than_the_session(patch: Patch) -> None:
     patch.setattr(View, "effective", lambda self, row: row)
 
 
+def a_file_reserved_twice(patch: Patch) -> None:
+    patch.setattr(holding, "conflicts_with", lambda mine, many: [])
+
+
+def a_released_path_that_stays_reserved(patch: Patch) -> None:
+    patch.setattr(holding, "remove_paths", lambda row, paths: row)
+
+
+def an_offer_accepted_after_its_end(patch: Patch) -> None:
+    check_code = offers.check_code
+    patch.setattr(offers, "check_code", lambda row, proof, session, now: check_code(row, proof, session, 0))
+
+
 PRODUCT_BUGS = [
     two_holders_at_once,
     a_stale_renewal_accepted,
@@ -133,6 +148,9 @@ PRODUCT_BUGS = [
     a_session_that_leaves_a_lease_behind,
     an_older_generation_that_acts,
     an_answer_with_a_later_deadline_than_the_session,
+    a_file_reserved_twice,
+    a_released_path_that_stays_reserved,
+    an_offer_accepted_after_its_end,
 ]
 
 

@@ -41,6 +41,6 @@ def test_claims_that_wait_fit_one_order_and_no_wake_up_is_lost():
 
 def test_a_lost_wake_up_planted_in_the_product_is_found(monkeypatch):
     monkeypatch.setattr(NameWaiters, "wake", lambda self, keys: None)
-    history = recorded(40)
+    history = recorded(80)
     with pytest.raises(Violation, match="free while this claim waited"):
         check_wake_ups(history, within_seconds=WITHIN_SECONDS)

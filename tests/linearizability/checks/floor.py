@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.linearizability.checks.log_order import Violation
 from tests.linearizability.history import FOREVER, Call, History
 
-EXPIRED = {"lease.expired", "task.expired", "session.expired"}
+EXPIRED = {"lease.expired", "task.expired", "session.expired", "reservation.expired"}
 
 
 def check_floor(history: History, *, slack_seconds: float) -> int:

@@ -103,6 +103,9 @@ def _changes(log: list[LogEntry], by_id: dict[str, Call]) -> Iterator[Change]:
     closed: set[str] = set()
     for entry in log:
         call = _cause(entry, by_id)
+        if call is None and current is not None and current.call and current.call.id == entry.request_id:
+            yield Change(None, [entry])  # found expired by that call, before its own change
+            continue
         if current is not None and call is not None and current.call is call:
             current.events.append(entry)
             continue
@@ -118,11 +121,14 @@ def _changes(log: list[LogEntry], by_id: dict[str, Call]) -> Iterator[Change]:
 
 
 def _cause(entry: LogEntry, by_id: dict[str, Call]) -> Call | None:
-    """The call that asked for a change. A claim that waits ends an expired lease before it is its turn, for others."""
+    """The call that asked for a change. A claim that waits ends an expired lease before it is its turn, for others.
+
+    A request for files ends expired reservations that are near, whether they are in its way or not.
+    """
     call = by_id.get(entry.request_id)
     if call is not None and "wait_seconds" in call.args and entry.kind == "lease.expired":
         return None
-    return call
+    return None if entry.kind == "reservation.expired" else call
 
 
 def _replay(group: Group) -> None:

@@ -8,17 +8,19 @@ from tests.linearizability.history import Call
 from tests.linearizability.model.objects import (
     PENDING,
     Changes,
+    Held,
     Job,
     Key,
     Moment,
+    Reservation,
     Session,
     State,
     Task,
     free,
     hand_back,
-    lapse,
     may_expire,
     ways_to_end,
+    without_holder,
 )
 from tests.log_entry import LogEntry
 
@@ -38,19 +40,25 @@ def matches(before: Any, after: Any, row: Row) -> Any | None:
         row.get("attempt_count", 0),
     ):
         return None
-    is_same = not isinstance(after, Job) or (after.done is None, after.offer is None) == (
-        row.get("done_at") is None,
-        row.get("offer") is None,
-    )
     if after.proof is None:
-        return after if is_same and row.get("proof") is None else None
+        return after if row.get("proof") is None and _has_same_marks(after, row) else None
     name = row.get("worker") if isinstance(after, Task) else row.get("owner")
     if row.get("proof") is None or (name, row.get("session")) != (after.owner, after.session):
         return None
-    return _exact(before, after, row) if is_same and _in_range(after, row) else None
+    return _exact(before, after, row) if _has_same_marks(after, row) and _in_range(after, row) else None
 
 
-def _in_range(after: Job | Task | Session, row: Row) -> bool:
+def _has_same_marks(after: Held, row: Row) -> bool:
+    """Whether the row is offered and done if the model says so, and has the same paths."""
+    is_same = (after.offer is None) == (row.get("offer") is None)
+    if isinstance(after, Job):
+        return is_same and (after.done is None) == (row.get("done_at") is None)
+    if isinstance(after, Reservation) and after.proof is not None:
+        return is_same and (list(after.paths), after.mode) == (row["paths"], row.get("mode", "exclusive"))
+    return is_same
+
+
+def _in_range(after: Held | Session, row: Row) -> bool:
     return after.soonest <= row["expires_at"] <= after.latest
 
 
@@ -65,8 +73,8 @@ def _exact(before: Any, after: Any, row: Row) -> Any | None:
 
 
 def _exact_offer(after: Any, row: Row) -> Any | None:
-    """The job with the code and the end of its offer; None if the row has another code."""
-    offer = row.get("offer") if isinstance(after, Job) else None
+    """The object with the code and the end of its offer; None if the row has another code."""
+    offer = row.get("offer")
     if offer is None:
         return after
     if after.offer != offer["proof"] and not str(after.offer).startswith("unknown"):
@@ -99,13 +107,14 @@ def changes_without_call(state: State, entry: LogEntry, rows: dict[str, Row], ca
     return {key: after} if after is not None and matches(held, after, row) is not None else None
 
 
-def _without_holder(held: Job | Task, verb: str, now: Moment, calls: list[Call]) -> Job | Task | None:
-    """The job or the task after the server took it from its holder; None if it must not."""
+def _without_holder(held: Held, verb: str, now: Moment, calls: list[Call]) -> Held | None:
+    """The object after the server took it from its holder; None if it must not."""
     if verb == "undelivered" and not _was_answered(held.proof, calls):
-        is_job = isinstance(held, Job)
-        return free(held, now)._replace(done=held.done) if is_job else hand_back(held, "undelivered", now)
+        if isinstance(held, Task):
+            return hand_back(held, "undelivered", now)
+        return free(held, now)._replace(done=held.done) if isinstance(held, Job) else without_holder(held, now)
     if verb in {"expired", "dead_lettered"} and may_expire(held, now):
-        return free(held, now) if isinstance(held, Job) else lapse(held, now)
+        return without_holder(held, now)
     return None
 
 

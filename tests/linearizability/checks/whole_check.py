@@ -160,7 +160,7 @@ def _asked(call: Call) -> tuple[object, ...]:
 
 
 def _changes_nothing(call: Call) -> bool:
-    refused = {"held", "lost", "empty", "taken", "session_over", "offer_refused"}
+    refused = {"held", "lost", "empty", "taken", "session_over", "offer_refused", "not_reserved"}
     return call.answer is not None and (is_read(call) or not_applied(call) or call.answer["is"] in refused)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from holdfast.core import lease as leases
 from holdfast.core.errors import (
     Conflict,
+    Invalid,
     LeaseLost,
     OfferRefused,
     SessionExpired,
@@ -18,14 +19,21 @@ from holdfast.core.event import Cause
 from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
+from holdfast.core.reservation.row import Request, Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Held
-from holdfast.engine.verbs import job_claims, job_offers, jobs, sessions
-from holdfast.engine.verbs.tasks import claiming, creating, holding
-from holdfast.store.contract import Reader
-from holdfast.store.postgres.reader import PostgresReader
-from holdfast.transport.deadlines import read_one_effective
+from holdfast.engine.verbs import (
+    job_claims,
+    job_offers,
+    jobs,
+    reservation_claims,
+    reservation_offers,
+    reservations,
+    sessions,
+)
+from holdfast.engine.verbs.tasks import claiming, creating, holding, offers
+from holdfast.engine.verbs.tasks.base import TaskOutcome
 from tests.linearizability.history import Call, proof_of
 
 ACCOUNT = "default"
@@ -43,7 +51,12 @@ def fill_ids(call: Call) -> None:
         args["proof"] = proof_of(args["lease_id"])
     elif call.verb == "claim_task":
         args["seed"] = call.id
-    elif call.verb == "offer_job":
+    elif call.verb in {"reserve", "take_reservation"}:
+        args["lease_id"] = f"lease of {call.id}"
+        args["reservation"] = args["reservation"] or f"reservation of {call.id}"
+        if args.get("session") is None:
+            args["proof"] = proof_of(args["lease_id"])
+    elif call.verb.startswith("offer_"):
         args["code"] = f"code of {call.id}"
         args["code_proof"] = proof_of(args["code"])
     elif call.verb == "open_session":
@@ -54,7 +67,7 @@ def fill_ids(call: Call) -> None:
 def command_of(call: Call) -> Command[Any]:
     """The command that asks for it."""
     common: dict[str, Any] = {"account": ACCOUNT, "cause": Cause("worker", call.id)}
-    verb, fields = _COMMANDS[call.verb]
+    verb, fields = _COMMANDS["take_task" if call.verb == "claim_task" and "code" in call.args else call.verb]
     return verb(**common, **fields(call.args))
 
 
@@ -67,6 +80,40 @@ def _claim_job(args: dict[str, Any]) -> dict[str, Any]:
 def _claim_task(args: dict[str, Any]) -> dict[str, Any]:
     worker = {"by": BY, "worker": args["owner"], "seed": args["seed"].encode()}
     return {"types": (args["queue"],), "limit": 1, **worker, **_for_session(args)}
+
+
+def _take_task(args: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "by": BY, "worker": args["owner"], "seed": args["seed"].encode(), "task_id": args["task"],
+        "offer": args["code"], **_for_session(args),
+    }  # fmt: skip
+
+
+def _reserve(args: dict[str, Any]) -> dict[str, Any]:
+    request = Request(
+        space=args["space"], mode=args["mode"], paths=tuple(args["paths"]), owner=args["owner"], principal=BY.id,
+        ttl=args["ttl"], session=args.get("session"),
+    )  # fmt: skip
+    ids = {"reservation_id": args["reservation"], "lease_id": args["lease_id"]}
+    return {"by": BY, "request": request, "session_lease_id": args.get("session_lease_id"), **ids}
+
+
+def _take_reservation(args: dict[str, Any]) -> dict[str, Any]:
+    return {"by": BY, **_reservation(args), "code": args["code"], "owner": args["owner"], "ttl": args["ttl"]} | (
+        _for_session(args)
+    )
+
+
+def _reservation(args: dict[str, Any]) -> dict[str, Any]:
+    return {"reservation_id": args["reservation"], "lease_id": args["lease_id"]}
+
+
+def _reservation_paths(args: dict[str, Any]) -> dict[str, Any]:
+    return _reservation(args) | {"paths": tuple(args.get("paths", ()))}
+
+
+def _offer(args: dict[str, Any]) -> dict[str, Any]:
+    return {"code": args["code"], "lasts": args["lasts"]}
 
 
 def _for_session(args: dict[str, Any]) -> dict[str, Any]:
@@ -103,13 +150,27 @@ _COMMANDS: dict[str, tuple[Any, Any]] = {
     "claim_job": (job_claims.ClaimJob, _claim_job),
     "heartbeat_job": (jobs.HeartbeatJob, _job),
     "release_job": (jobs.ReleaseJob, _release_job),
-    "offer_job": (job_offers.OfferJob, lambda args: {**_job(args), "code": args["code"], "lasts": args["lasts"]}),
+    "offer_job": (job_offers.OfferJob, lambda args: _job(args) | _offer(args)),
+    "withdraw_job": (job_offers.WithdrawJobOffer, _job),
     "create_task": (creating.CreateTask, _create_task),
     "claim_task": (claiming.ClaimTasks, _claim_task),
     "heartbeat_task": (holding.HeartbeatTask, _task),
     "complete_task": (holding.CompleteTask, lambda args: {**_task(args), "result": args["result"]}),
     "fail_task": (holding.FailTask, _task),
     "release_task": (holding.HandBackTask, _task),
+    "take_task": (claiming.ClaimTask, _take_task),
+    "offer_task": (offers.OfferTask, lambda args: _task(args) | _offer(args)),
+    "withdraw_task": (offers.WithdrawTaskOffer, _task),
+    "reserve": (reservation_claims.Reserve, _reserve),
+    "take_reservation": (reservation_claims.TakeReservation, _take_reservation),
+    "heartbeat_reservation": (reservations.HeartbeatReservation, _reservation),
+    "release_reservation": (reservations.ReleaseReservation, _reservation_paths),
+    "extend_reservation": (
+        reservations.ExtendReservation,
+        lambda args: _reservation_paths(args) | {"space": args["space"]},
+    ),
+    "offer_reservation": (reservation_offers.OfferReservation, lambda args: _reservation(args) | _offer(args)),
+    "withdraw_reservation": (reservation_offers.WithdrawReservationOffer, _reservation),
     "open_session": (sessions.BeginSession, _open_session),
     "heartbeat_session": (sessions.HeartbeatSession, _session),
     "end_session": (sessions.CloseSession, _session),
@@ -117,58 +178,49 @@ _COMMANDS: dict[str, tuple[Any, Any]] = {
 
 
 DONE = {
-    "heartbeat_task": "renewed",
-    "complete_task": "completed",
-    "fail_task": "failed",
-    "release_task": "released",
-    "create_task": "created",
+    "heartbeat": "renewed",
+    "complete": "completed",
+    "fail": "failed",
+    "release": "released",
+    "create": "created",
+    "extend": "extended",
+    "offer": "offered",
+    "withdraw": "withdrawn",
+    "end": "ended",
 }
+"""By verb: what its answer says."""
 
 
 def answer_of(call: Call, outcome: Any) -> dict[str, Any] | None:
     """The answer to it; None if its outcome is unknown."""
     if isinstance(outcome, BaseException):
         return _refusal(call, outcome)
-    shown: dict[str, Any]
-    match outcome:
-        case job_claims.Claimed():
-            shown = {"is": "granted", **_ids(outcome.lease_id), **_lease(outcome.lease)}
-        case Held():
-            shown = {"is": "held", "owner": outcome.lease.owner, "expires_at": outcome.lease.expires_at}
-        case job_claims.Done():
-            shown = {"is": "done", "result": outcome.lease.result}
-        case jobs.Changed():
-            done = {"release_job": "released", "offer_job": "offered"}.get(call.verb, "renewed")
-            shown = {"is": done, "expires_at": outcome.lease.expires_at}
-            shown |= {"code": call.args["code"]} if call.verb == "offer_job" else {}
-        case claiming.Claimed():
-            (granted,) = outcome.taken
-            task = granted.task
-            shown = {"is": "granted", "task": task.id, "attempt": task.attempt, **_lease(task)}
-            shown |= _ids(granted.lease_id)
-        case claiming.Empty():
-            shown = {"is": "empty"}
-        case sessions.BegunSession():
-            shown = _begun(outcome)
-        case sessions.SessionState():
-            done = "ended" if call.verb == "end_session" else "renewed"
-            shown = {"is": done, "expires_at": outcome.session.expires_at}
-        case _:
-            task = outcome.task
-            shown = {"is": DONE[call.verb], "state": task.state, "expires_at": task.expires_at}
-    return shown | {"now": outcome.now}
+    shown = next(show for kind, show in _ANSWERS.items() if isinstance(outcome, kind))
+    return shown(call, outcome) | {"now": outcome.now}
+
+
+def _granted_task(call: Call, outcome: claiming.Claimed) -> dict[str, Any]:
+    (granted,) = outcome.taken
+    task = granted.task
+    return {"is": "granted", "task": task.id, "attempt": task.attempt, **_lease(task), **_ids(granted.lease_id)}
+
+
+def _changed(call: Call, row: Lease | Task | Reservation | Session) -> dict[str, Any]:
+    shown = {"is": DONE[call.verb.partition("_")[0]], "expires_at": row.expires_at}
+    return shown | ({"code": call.args["code"]} if call.verb.startswith("offer_") else {})
 
 
 def _ids(lease_id: str) -> dict[str, Any]:
     return {"lease_id": lease_id, "proof": proof_of(lease_id)}
 
 
-def _lease(row: Lease | Task | Session) -> dict[str, Any]:
+def _lease(row: Lease | Task | Reservation | Session) -> dict[str, Any]:
     return {"token": row.token, "expires_at": row.expires_at}
 
 
-def _begun(outcome: sessions.BegunSession) -> dict[str, Any]:
-    held = {f"job:{job.id}": job for job in outcome.jobs} | {f"task:{task.id}": task for task in outcome.tasks}
+def _begun(call: Call, outcome: sessions.BegunSession) -> dict[str, Any]:
+    held: dict[str, Lease | Task | Reservation] = {f"job:{job.id}": job for job in outcome.jobs}
+    held |= {f"{row.noun}:{row.id}": row for row in (*outcome.tasks, *outcome.reservations)}
     lease_ids = {place: held_lease_id(outcome.lease_id, row) for place, row in held.items()}
     holds = {place: {"proof": proof_of(lease_ids[place]), "token": row.token} for place, row in held.items()}
     more = {"lease_ids": lease_ids, "secret": outcome.secret, "holds": holds}
@@ -181,6 +233,23 @@ def _begun(outcome: sessions.BegunSession) -> dict[str, Any]:
     }
 
 
+_ANSWERS: dict[type, Callable[[Call, Any], dict[str, Any]]] = {
+    job_claims.Claimed: lambda _, got: {"is": "granted", **_ids(got.lease_id), **_lease(got.lease)},
+    Held: lambda _, got: {"is": "held", "owner": got.lease.owner, "expires_at": got.lease.expires_at},
+    job_claims.Done: lambda _, got: {"is": "done", "result": got.lease.result},
+    jobs.Changed: lambda call, got: _changed(call, got.lease),
+    reservation_claims.Reserved: lambda _, got: {"is": "granted", **_ids(got.lease_id), **_lease(got.row)},
+    reservations.Obstructed: lambda _, got: {"is": "held", "owners": [each.row.owner for each in got.conflicts]},
+    reservations.ChangedReservation: lambda call, got: _changed(call, got.row),
+    claiming.Claimed: _granted_task,
+    claiming.Empty: lambda *_: {"is": "empty"},
+    sessions.BegunSession: _begun,
+    sessions.SessionState: lambda call, got: _changed(call, got.session),
+    TaskOutcome: lambda call, got: _changed(call, got.task) | {"state": got.task.state},
+}
+"""By the type of an outcome, derived ones first: its answer."""
+
+
 def _refusal(call: Call, error: BaseException) -> dict[str, Any] | None:
     if isinstance(error, Trouble):
         return None if error.applied == "unknown" else {"is": "unavailable"}
@@ -190,36 +259,9 @@ def _refusal(call: Call, error: BaseException) -> dict[str, Any] | None:
         return {"is": "offer_refused"}
     if isinstance(error, SessionExpired | SessionMissing):
         return {"is": "session_over"}
+    if isinstance(error, Invalid) and call.verb == "release_reservation":
+        return {"is": "not_reserved"}
     if not isinstance(error, Conflict):
         raise error
     held_by = error.facts.get("held_by") if isinstance(error, LeaseLost) else None
     return {"is": "lost", "held_by": held_by}
-
-
-def read(call: Call, reader: Reader) -> dict[str, Any]:
-    """The answer to a read."""
-    # PostgreSQL reads the time before the rows, and the process may be suspended in between.
-    return _shown(call, reader) | ({} if isinstance(reader, PostgresReader) else {"now": reader.now})
-
-
-def _shown(call: Call, reader: Reader) -> dict[str, Any]:
-    args = call.args
-    if call.verb == "read_task":
-        task = reader.row(Task, ACCOUNT, args["task"])
-        if task is None:
-            return {"is": "absent"}
-        return {"is": task.state, "attempt": task.attempt, "result": task.result}
-    if call.verb == "read_job":
-        lease = read_one_effective(reader, Lease, ACCOUNT, args["job"])
-        if lease is not None and leases.is_done(lease, reader.now):
-            return {"is": "done", "result": lease.result}
-        if lease is None or lease.expires_at is None or lease.expires_at <= reader.now:
-            return {"is": "free"}
-        return {"is": "claimed", "owner": lease.owner, "expires_at": lease.expires_at}
-    with reader.snapshot():
-        session = reader.row(Session, ACCOUNT, args["session"])
-        jobs_of_group = {job: reader.row(Lease, ACCOUNT, job) for job in args["jobs"]}
-    shown = {job: None if row is None else row.proof for job, row in jobs_of_group.items()}
-    live = session is not None and session.ended_at is None
-    generation = 0 if session is None else session.generation
-    return {"is": "live" if live else "over", "generation": generation, "jobs": shown}

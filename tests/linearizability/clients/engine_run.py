@@ -11,7 +11,8 @@ from typing import Any
 
 from holdfast.core.errors import Trouble
 from holdfast.engine.engine import Engine
-from tests.linearizability.clients.engine_calls import answer_of, command_of, fill_ids, read
+from tests.linearizability.clients.engine_calls import answer_of, command_of, fill_ids
+from tests.linearizability.clients.engine_reads import read
 from tests.linearizability.clients.store_time import StoreTime
 from tests.linearizability.clients.workload import Names, Worker
 from tests.linearizability.history import Call

@@ -11,12 +11,19 @@ from typing import Any
 from holdfast.transport.http.api.sessions import session_id_of
 from tests.linearizability.history import Call, proof_of
 
+CREATIONS = {"create_task", "reserve"}
 SECOND = 1_000_000
 TIMEOUT_SECONDS = 4.0
 CUT_RATE = 0.01
 LOST = {"lease_lost", "lease_expired", "lease_superseded", "invalid_transition"}
 OVER = {"session_expired", "session_not_found"}
-VERBS = {"heartbeat": "renewed", "complete": "completed", "fail": "failed", "release": "released"}
+VERBS = {
+    "heartbeat": "renewed",
+    "complete": "completed",
+    "fail": "failed",
+    "release": "released",
+    "withdraw": "withdrawn",
+}
 
 
 def session_of(group: str) -> str:
@@ -32,7 +39,7 @@ class HttpSender:
         self._key = key
         self._rng = rng
         self._cuts_creations = cuts_creations
-        """Whether it also cuts calls that create a task, whose id is then known from the log alone."""
+        """Whether it also cuts calls that create tasks or reservations, whose ids are then known from the log alone."""
         self._connection: http.client.HTTPConnection | None = None
 
     def send(self, call: Call) -> dict[str, Any] | None:
@@ -51,7 +58,7 @@ class HttpSender:
                 return {"is": "unavailable"}
         try:
             self._connection.request(method, path, sent, headers)
-            if self._rng.random() < CUT_RATE and (self._cuts_creations or call.verb != "create_task"):
+            if self._rng.random() < CUT_RATE and (self._cuts_creations or call.verb not in CREATIONS):
                 self.close()
                 return None
             response = self._connection.getresponse()
@@ -84,7 +91,9 @@ def request_of(call: Call) -> Sent:
     result = {"result": json.loads(args["result"])} if "result" in args else {}
     if result and noun == "job":
         result |= {"outcome": "done", "done_for_seconds": None}
-    return "POST", f"/v1/{noun}s/{args[noun]}/{verb}", {"lease_id": args["lease_id"], **result}
+    paths = {"paths": args["paths"]} if "paths" in args else {}
+    path = f"/v1/{noun}s/{args[noun]}/{'withdraw-offer' if verb == 'withdraw' else verb}"
+    return "POST", path, {"lease_id": args["lease_id"], **result, **paths}
 
 
 def _claim_job(call: Call) -> Sent:
@@ -95,14 +104,27 @@ def _claim_job(call: Call) -> Sent:
     return "POST", f"/v1/jobs/{call.args['job']}/claim", body
 
 
-def _offer_job(call: Call) -> Sent:
+def _offer(call: Call) -> Sent:
+    noun = call.verb.removeprefix("offer_")
     body = {"lease_id": call.args["lease_id"], "expires_in_seconds": call.args["lasts"] // SECOND}
-    return "POST", f"/v1/jobs/{call.args['job']}/offer", body
+    return "POST", f"/v1/{noun}s/{call.args[noun]}/offer", body
+
+
+def _reserve(call: Call) -> Sent:
+    asked = {name: call.args[name] for name in ("space", "paths", "mode", "owner")}
+    return "POST", "/v1/reservations", asked | {"ttl_seconds": call.args["ttl"] // SECOND, **_for_session(call)}
+
+
+def _take_reservation(call: Call) -> Sent:
+    asked = {"owner": call.args["owner"], "offer": call.args["code"], "ttl_seconds": call.args["ttl"] // SECOND}
+    return "POST", f"/v1/reservations/{call.args['reservation']}/claim", asked | _for_session(call)
 
 
 def _claim_task(call: Call) -> Sent:
-    body = {"type": call.args["queue"], "worker_id": call.args["owner"], **_for_session(call)}
-    return "POST", "/v1/tasks/claim", body
+    body = {"worker_id": call.args["owner"], **_for_session(call)}
+    if "code" in call.args:
+        return "POST", f"/v1/tasks/{call.args['task']}/claim", body | {"offer": call.args["code"]}
+    return "POST", "/v1/tasks/claim", body | {"type": call.args["queue"]}
 
 
 def _for_session(call: Call) -> dict[str, Any]:
@@ -128,7 +150,9 @@ def _end_session(call: Call) -> Sent:
 _REQUESTS = {
     "claim_job": _claim_job,
     "claim_task": _claim_task,
-    "offer_job": _offer_job,
+    **{f"offer_{noun}": _offer for noun in ("job", "task", "reservation")},
+    "reserve": _reserve,
+    "take_reservation": _take_reservation,
     "create_task": _create_task,
     "open_session": _open_session,
     "end_session": _end_session,
@@ -150,7 +174,7 @@ def answer_of(call: Call, status: int, body: dict[str, Any]) -> dict[str, Any] |
 
 
 def _granted_task(call: Call, body: dict[str, Any]) -> dict[str, Any]:
-    if body["task"] is None:
+    if "code" not in call.args and body["task"] is None:
         return {"is": "empty"}
     ids = {"task": body["id"], "lease_id": body["leaseId"], "proof": proof_of(body["leaseId"])}
     return {"is": "granted", **ids, "token": body["fencingToken"], "attempt": body["attempt"]}
@@ -165,6 +189,10 @@ def _refusal(call: Call, body: dict[str, Any]) -> dict[str, Any]:
     code = body["error"]
     if code == "task_not_found" and call.verb == "read_task":
         return {"is": "absent"}
+    if code == "reservation_not_found" and call.verb == "read_reservation":
+        return {"is": "absent"}
+    if code == "validation_failed" and call.verb == "release_reservation":
+        return {"is": "not_reserved"}
     if code == "session_not_found" and call.verb == "read_session":
         return {"is": "over", "generation": 0, "held": []}
     if code in LOST:
@@ -187,7 +215,25 @@ def _granted_job(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 
 def _offered(call: Call, body: dict[str, Any]) -> dict[str, Any]:
     call.args["code_proof"] = proof_of(body["offer"])
-    return {"is": "offered", "expires_at": _instant(body["expires_at"]), "code": body["offer"]}
+    return {"is": "offered", "expires_at": _instant(body.get("expires_at")), "code": body["offer"]}
+
+
+def _reserved(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    if body["status"] == "held":
+        return {"is": "held", "owners": [conflict["owner"] for conflict in body["conflicts"]]}
+    if call.verb == "extend_reservation":
+        return {"is": "extended", "expires_at": _instant(body["expires_at"])}
+    call.args["reservation"] = body["reservation_id"]
+    ids = {"lease_id": body["lease_id"], "proof": proof_of(body["lease_id"]), "token": body["token"]}
+    times = {"expires_at": _instant(body["expires_at"]), "now": _instant(body["reserved_at"])}
+    return {"is": "granted", **ids, **times}
+
+
+def _read_reservation(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+    if body["status"] == "ended":
+        return {"is": "ended"}
+    shown = {name: body[name] for name in ("owner", "paths")}
+    return {"is": "reserved", **shown, "expires_at": _instant(body["expires_at"])}
 
 
 def _done(body: dict[str, Any]) -> dict[str, Any]:
@@ -199,8 +245,10 @@ def _begun(call: Call, body: dict[str, Any]) -> dict[str, Any]:
         call.args["fresh_secret"] = proof_of(body["secret"])
     lease_ids = {f"job:{job['job_id']}": job["lease_id"] for job in body["jobs"]}
     lease_ids |= {f"task:{task['id']}": task["leaseId"] for task in body["tasks"]}
+    lease_ids |= {f"reservation:{row['reservation_id']}": row["lease_id"] for row in body["reservations"]}
     tokens = {f"job:{job['job_id']}": job["token"] for job in body["jobs"]}
     tokens |= {f"task:{task['id']}": task["fencingToken"] for task in body["tasks"]}
+    tokens |= {f"reservation:{row['reservation_id']}": row["token"] for row in body["reservations"]}
     holds = {place: {"proof": proof_of(lease_ids[place]), "token": tokens[place]} for place in lease_ids}
     ids = {"lease_id": body["lease_id"], "proof": proof_of(body["lease_id"]), "token": body["token"]}
     shown = {"expires_at": _instant(body["expires_at"]), "now": _instant(body["opened_at"])}
@@ -229,7 +277,11 @@ def _read_job(call: Call, body: dict[str, Any]) -> dict[str, Any]:
 _ANSWERS = {
     "claim_job": _granted_job,
     "claim_task": _granted_task,
-    "offer_job": _offered,
+    **{f"offer_{noun}": _offered for noun in ("job", "task", "reservation")},
+    "reserve": _reserved,
+    "take_reservation": _reserved,
+    "extend_reservation": _reserved,
+    "read_reservation": _read_reservation,
     "create_task": _created_task,
     "open_session": _begun,
     "end_session": lambda call, body: {"is": "ended"},

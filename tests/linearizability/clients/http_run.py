@@ -6,7 +6,7 @@ import random
 import threading
 import time
 
-from tests.linearizability.clients.http_calls import HttpSender, session_of
+from tests.linearizability.clients.http_calls import CREATIONS, HttpSender, session_of
 from tests.linearizability.clients.store_time import MeasuredTime
 from tests.linearizability.clients.workload import Names, Worker
 from tests.linearizability.history import Call, History
@@ -100,8 +100,10 @@ class HttpRun:
             args |= {"task": f"created by {call_id}", "ttl": TASK_TTL}
         elif verb == "open_session":
             args |= {"ttl": SESSION_TTL, "fresh_secret": f"unknown {call_id}"}
-        elif verb == "claim_job":
+        elif verb in {"claim_job", "reserve", "take_reservation"}:
             args["ttl"] = TTL if args["ttl"] >= TTL else TTL // 2
+        if verb == "reserve":
+            args["reservation"] = f"reserved by {call_id}"
         return Call(call_id, worker.name, worker.names.group, verb, args, time.monotonic_ns(), self._time.earliest())
 
     def _group(self, place: int) -> str:
@@ -115,9 +117,12 @@ class HttpRun:
 
 
 def with_log(calls: list[Call], log: list[LogEntry]) -> History:
-    """The history, with the ids of tasks that were created in calls without an answer."""
-    created = {entry.request_id: entry.subject for entry in log if entry.kind == "task.created"}
+    """The history, with the ids of tasks and reservations that were created in calls without an answer."""
+    created = {
+        entry.request_id: entry.subject for entry in log if entry.kind in {"task.created", "reservation.reserved"}
+    }
     for call in calls:
-        if call.verb == "create_task" and call.answer is None and call.id in created:
-            call.args["task"] = created[call.id].removeprefix("task:")
+        if call.verb in CREATIONS and call.answer is None and call.id in created:
+            noun, _, name = created[call.id].partition(":")
+            call.args[noun] = name
     return History(calls, log)

@@ -1,4 +1,4 @@
-"""Workers that choose their next call at random, and remember leases, tasks and sessions from the answers.
+"""Workers that choose their next call at random, and remember leases and sessions from the answers.
 
 Like real agents they forget what they hold, pause for longer than their lease lasts, and go on with a stale lease id.
 """
@@ -10,11 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.linearizability.history import Call, proof_of
+from tests.linearizability.model.patterns import PATTERNS
 
 Asked = tuple[str, dict[str, Any]]
 
 JOBS = 2
 MAX_ATTEMPTS = 3
+OFFERABLE = ("job", "task", "reservation")
+CLAIMS = ("claim_", "reserve", "take_")
+KEPT = {"renewed", "withdrawn", "reduced", "extended", "held", "not_reserved", "unavailable"}
+"""Answers after which a worker goes on with its lease."""
 
 
 @dataclass
@@ -31,8 +36,9 @@ class Names:
     """The id of its session."""
     secret: str | None = None
     tasks: list[str] = field(default_factory=list)
-    offers: list[tuple[str, str]] = field(default_factory=list)
-    """(job, code) of every offer that was answered."""
+    reservations: list[str] = field(default_factory=list)
+    offers: dict[str, list[tuple[str, str]]] = field(default_factory=lambda: {noun: [] for noun in OFFERABLE})
+    """By noun: (name, code) of every offer that was answered."""
     made: int = 0
 
     def __post_init__(self) -> None:
@@ -41,6 +47,10 @@ class Names:
     @property
     def jobs(self) -> list[str]:
         return [f"{self.group}-job-{number}" for number in range(JOBS)]
+
+    @property
+    def space(self) -> str:
+        return f"{self.group}-space"
 
     @property
     def queue(self) -> str:
@@ -58,6 +68,8 @@ class Worker:
         """Job: lease id, perhaps of a lease that is over."""
         self.tasks: list[tuple[str, str]] = []
         """(task, lease id)"""
+        self.reservations: list[tuple[str, str]] = []
+        """(reservation, lease id)"""
         self.session: str | None = None
         """The lease id of the session."""
         self.made = 0
@@ -68,10 +80,12 @@ class Worker:
         draw = self.rng.random()
         if draw < 0.14:
             return self._read()
-        if draw < 0.56:
+        if draw < 0.50:
             return self._about_a_job()
-        if draw < 0.86:
+        if draw < 0.72:
             return self._about_a_task()
+        if draw < 0.88:
+            return self._about_files()
         return self._about_the_session()
 
     def wants_pause(self) -> bool:
@@ -80,7 +94,7 @@ class Worker:
 
     def forget(self) -> None:
         """Start again with empty memory, as after a crash."""
-        self.jobs, self.tasks, self.session = {}, [], None
+        self.jobs, self.tasks, self.reservations, self.session = {}, [], [], None
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -90,6 +104,8 @@ class Worker:
             return "read_task", {"task": self.rng.choice(self.names.tasks[-6:])}
         if draw < 0.45:
             return "read_session", {"session": self.names.session}
+        if draw < 0.65 and self.names.reservations:
+            return "read_reservation", {"reservation": self.rng.choice(self.names.reservations[-6:])}
         return "read_job", {"job": self.rng.choice(self.names.jobs)}
 
     def _about_a_job(self) -> Asked:
@@ -98,42 +114,73 @@ class Worker:
         if lease_id is None or draw < 0.1:
             asked = {"job": job, "owner": self.name, "ttl": self._ttl(), "lease_id": None, "proof": None}
             asked["again"] = self.rng.random() < 0.5
-            if self.names.offers and self.rng.random() < 0.3:
-                asked["job"], code = self.rng.choice(self.names.offers[-2:])
-                return "claim_job", asked | {"code": code, "offer": proof_of(code)} | self._for_session()
+            if self.names.offers["job"] and self.rng.random() < 0.3:
+                return "claim_job", asked | self._code("job") | self._for_session()
             if self.names.wait_seconds:
                 asked["wait_seconds"] = self.rng.choice([0.0, self.names.wait_seconds])
             return "claim_job", asked | self._for_session()
         if draw < 0.15:
             del self.jobs[job]
             return "read_job", {"job": job}
-        if draw < 0.25:
-            lasts = self.rng.choice([self.names.ttl, 2 * self.names.ttl])
-            mine = {"job": job, "lease_id": lease_id, "proof": proof_of(lease_id)}
-            return "offer_job", mine | {"lasts": lasts, "code": None, "code_proof": None}
+        if draw < 0.28:
+            return self._offer_or_withdraw("job", job, lease_id)
         verb = "heartbeat_job" if draw < 0.65 else "release_job"
         is_done = verb == "release_job" and self.rng.random() < 0.5
         result = {"result": f'"{proof_of(lease_id)}"'} if is_done else {}
         return verb, {"job": job, "lease_id": lease_id, "proof": proof_of(lease_id)} | result
 
     def _about_a_task(self) -> Asked:
+        asked: dict[str, Any]
         if not self.tasks:
             if self.rng.random() < 0.35 or not self.names.tasks:
                 self.names.made += 1
                 task = f"{self.names.group}-{self.names.prefix}-{self.names.made}"
                 more = {"queue": self.names.queue, "max_attempts": self.rng.randint(1, MAX_ATTEMPTS)}
                 return "create_task", {"task": task, **more, "ttl": self.names.ttl}
-            return "claim_task", {"queue": self.names.queue, "owner": self.name, "seed": None, **self._for_session()}
+            asked = {"queue": self.names.queue, "owner": self.name, "seed": None, **self._for_session()}
+            takes_over = self.names.offers["task"] and self.rng.random() < 0.3
+            return "claim_task", asked | (self._code("task") if takes_over else {})
         task, lease_id = self.rng.choice(self.tasks)
         draw = self.rng.random()
-        asked: dict[str, Any] = {"task": task, "lease_id": lease_id, "proof": proof_of(lease_id)}
-        if draw < 0.35:
-            return "heartbeat_task", asked
-        if draw < 0.70:
+        if draw < 0.15:
+            return self._offer_or_withdraw("task", task, lease_id)
+        asked = {"task": task, "lease_id": lease_id, "proof": proof_of(lease_id)}
+        if 0.40 <= draw < 0.70:
             return "complete_task", asked | {"result": f'{{"by":"{lease_id}"}}'}
-        if draw < 0.90:
-            return "fail_task", asked
-        return "release_task", asked
+        return ("heartbeat_task" if draw < 0.40 else "fail_task" if draw < 0.90 else "release_task"), asked
+
+    def _about_files(self) -> Asked:
+        draw = self.rng.random()
+        if not self.reservations or draw < 0.25:
+            asked: dict[str, Any] = {"owner": self.name, "ttl": self._ttl(), "lease_id": None, "proof": None}
+            if self.names.offers["reservation"] and self.rng.random() < 0.3:
+                return "take_reservation", asked | self._code("reservation") | self._for_session()
+            asked |= {"space": self.names.space, "paths": self._paths(self.rng.randint(1, 2)), "reservation": None}
+            return "reserve", asked | {"mode": self.rng.choice(["exclusive", "shared"])} | self._for_session()
+        reservation, lease_id = self.rng.choice(self.reservations)
+        asked = {"reservation": reservation, "lease_id": lease_id, "proof": proof_of(lease_id)}
+        if draw < 0.40:
+            return self._offer_or_withdraw("reservation", reservation, lease_id)
+        if draw < 0.65:
+            return "heartbeat_reservation", asked
+        if draw < 0.80:
+            return "extend_reservation", asked | {"space": self.names.space, "paths": self._paths(1)}
+        return "release_reservation", asked | ({"paths": self._paths(1)} if self.rng.random() < 0.3 else {})
+
+    def _paths(self, count: int) -> list[str]:
+        return self.rng.sample(PATTERNS, count)
+
+    def _code(self, noun: str) -> dict[str, str]:
+        """The name and the code of one of the last offers."""
+        name, code = self.rng.choice(self.names.offers[noun][-2:])
+        return {noun: name, "code": code, "offer": proof_of(code)}
+
+    def _offer_or_withdraw(self, noun: str, name: str, lease_id: str) -> Asked:
+        asked: dict[str, Any] = {noun: name, "lease_id": lease_id, "proof": proof_of(lease_id)}
+        if self.rng.random() < 0.3:
+            return f"withdraw_{noun}", asked
+        lasts = self.rng.choice([self.names.ttl, 2 * self.names.ttl])
+        return f"offer_{noun}", asked | {"lasts": lasts, "code": None, "code_proof": None}
 
     def _about_the_session(self) -> Asked:
         session, draw = self.names.session, self.rng.random()
@@ -168,27 +215,40 @@ class Worker:
         if answer is None:
             return
         keeps_stale = self.rng.random() < 0.3
-        if call.verb == "claim_job" and kind == "granted":
-            self.jobs[args["job"]] = answer["lease_id"]
-        elif call.verb == "claim_task" and kind == "granted":
-            self.tasks.append((answer["task"], answer["lease_id"]))
-        elif call.verb == "open_session" and kind == "opened":
+        noun = call.verb.partition("_")[2]
+        if call.verb in {"reserve", "take_reservation"}:
+            noun = "reservation"
+        if kind == "granted":
+            self._learn_lease(noun, args.get(noun) or answer[noun], answer["lease_id"])
+        elif kind == "offered":
+            self.names.offers[noun].append((args[noun], answer["code"]))
+        elif kind == "opened":
             self._learn_session(answer)
-        elif call.verb == "offer_job" and kind == "offered":
-            self.names.offers.append((args["job"], answer["code"]))
-        elif call.verb in {"release_job", "heartbeat_job", "offer_job"} and kind != "renewed" and not keeps_stale:
-            self.jobs.pop(args["job"], None)
-        elif call.verb.endswith("_task") and kind != "renewed" and "lease_id" in args and not keeps_stale:
-            self.tasks = [each for each in self.tasks if each[0] != args["task"]]
-        elif call.verb in {"heartbeat_session", "end_session"} and kind != "renewed" and not keeps_stale:
+        elif call.verb.startswith(CLAIMS) or "lease_id" not in args or kind in KEPT or keeps_stale:
+            return
+        elif noun == "session":
             self.session = None
+        elif noun == "job":
+            self.jobs.pop(args["job"], None)
+        else:
+            self._forget_lease(noun, args[noun])
+
+    def _learn_lease(self, noun: str, name: str, lease_id: str) -> None:
+        if noun == "job":
+            self.jobs[name] = lease_id
+        elif noun == "task":
+            self.tasks.append((name, lease_id))
+        else:
+            self.reservations.append((name, lease_id))
+            self.names.reservations.append(name)
+
+    def _forget_lease(self, noun: str, name: str | None) -> None:
+        held = self.tasks if noun == "task" else self.reservations
+        held[:] = [each for each in held if each[0] != name]
 
     def _learn_session(self, answer: dict[str, Any]) -> None:
         self.session = answer["lease_id"]
         self.names.secret = answer["secret"] or self.names.secret
         for place, lease_id in answer["lease_ids"].items():
             noun, _, name = place.partition(":")
-            if noun == "job":
-                self.jobs[name] = lease_id
-            else:
-                self.tasks.append((name, lease_id))
+            self._learn_lease(noun, name, lease_id)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from tests.linearizability.history import UNKNOWN_TIME, Call
-from tests.linearizability.model import jobs, sessions, tasks
+from tests.linearizability.model import holders, jobs, reservations, sessions, tasks
 from tests.linearizability.model.objects import BLANK, Changes, Key, Moment, State
 
 STEPS: dict[str, Callable[[State, Call, Moment], Iterator[Changes]]] = {
     step.__name__: step
     for step in (
         jobs.claim_job,
-        jobs.heartbeat_job,
         jobs.release_job,
-        jobs.offer_job,
         jobs.read_job,
         tasks.create_task,
         tasks.claim_task,
@@ -23,12 +22,20 @@ STEPS: dict[str, Callable[[State, Call, Moment], Iterator[Changes]]] = {
         tasks.fail_task,
         tasks.release_task,
         tasks.read_task,
+        reservations.reserve,
+        reservations.take_reservation,
+        reservations.extend_reservation,
+        reservations.release_reservation,
+        reservations.read_reservation,
         sessions.open_session,
         sessions.heartbeat_session,
         sessions.end_session,
         sessions.read_session,
     )
 }
+STEPS |= {f"heartbeat_{noun}": partial(holders.heartbeat, noun) for noun in ("job", "reservation")}
+for _noun in ("job", "task", "reservation"):
+    STEPS |= {f"offer_{_noun}": partial(holders.offer, _noun), f"withdraw_{_noun}": partial(holders.withdraw, _noun)}
 """By verb: every way in which a call can take effect in a state; none if its answer is wrong there."""
 
 
@@ -48,5 +55,8 @@ def blank_state(calls: list[Call]) -> dict[Key, object]:
         keys.update((noun, str(call.args[noun])) for noun in BLANK if call.args.get(noun) is not None)
         if call.answer is not None:
             keys.update(("job", job) for job in call.answer.get("jobs", ()))
+            keys.update(
+                (noun, name) for noun, _, name in (each.partition(":") for each in call.answer.get("holds", ()))
+            )
             keys.update(("task", task) for task in [call.answer.get("task")] if task is not None)
     return {key: BLANK[key[0]] for key in sorted(keys)}

@@ -5,13 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.linearizability.history import Call
+from tests.linearizability.model.holders import (
+    accepts,
+    as_holder_finds_it,
+    is_held_by,
+    lost,
+    may_claim_for,
+    may_refuse_code,
+    may_refuse_session,
+    reading,
+    session_of,
+)
 from tests.linearizability.model.objects import (
     Changes,
     Job,
     Moment,
-    Session,
     State,
-    as_holder_finds_it,
     deadline,
     fits,
     free,
@@ -59,42 +68,14 @@ def _take_over(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     now = now.after(job.at)
     if not now.is_possible:
         return
-    is_code = job.proof is not None and job.offer == call.args["offer"]
     if kind in {None, "granted"} and may_claim_for(state, call, now):
-        if is_code and may_live(job, now) and job.open_latest > now.soonest:
+        if accepts(job, call, now):
             yield from _grant(state, call, now, {key: free(job, now)})
     elif kind == "offer_refused":
-        if not is_code or may_expire(job, now) or job.open_soonest <= now.latest:
+        if may_refuse_code(job, call, now):
             yield {}
     elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
         yield {}
-
-
-def offer_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """Offered by its live holder: it is held at least until the end of the offer, and belongs to no session."""
-    key = ("job", call.args["job"])
-    job: Job = state[key]
-    now = now.after(job.at)
-    if not now.is_possible:
-        return
-    for found in as_holder_finds_it(job, now):
-        if call.answer is None or call.answer["is"] == "offered":
-            if is_held_by(state, found, call.args["proof"], now):
-                ends = deadline(now, call.args["lasts"])
-                offered = found._replace(
-                    offer=call.args["code_proof"] or f"unknown {call.id}", session=None, at=now.at,
-                    kept=found.session if found.offer is None else found.kept,
-                    open_soonest=ends["soonest"], open_latest=ends["latest"], **_later(found, ends),
-                )  # fmt: skip
-                if fits(None if call.answer is None else call.answer["expires_at"], offered, None):
-                    yield {key: offered}
-        elif call.answer["is"] == "lost":
-            yield from lost(state, found, call, now)
-
-
-def _later(job: Job, ends: dict[str, int]) -> dict[str, int]:
-    """The deadline of a lease that is not shortened."""
-    return {"soonest": max(job.soonest, ends["soonest"]), "latest": max(job.latest, ends["latest"])}
 
 
 def _held(state: State, call: Call, now: Moment) -> Iterator[Changes]:
@@ -104,9 +85,10 @@ def _held(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     answer = call.answer
     assert answer is not None
     if answer["owner"] is None and "wait_seconds" in call.args:
-        yield from ({} for way in ways_to_be_free(state, key, now) if way.get(key, job).done is None)
+        again = call.args.get("again")
+        yield from ({} for way in ways_to_be_free(state, key, now) if again or way.get(key, job).done is None)
     same = job.proof is not None and job.owner == answer["owner"] and may_live(job, now)
-    if same and fits(answer["expires_at"], job, _session(state, job.session)):
+    if same and fits(answer["expires_at"], job, session_of(state, job.session)):
         yield {}
 
 
@@ -120,28 +102,9 @@ def _grant(state: State, call: Call, now: Moment, way: Changes) -> Iterator[Chan
         proof=answer["proof"], owner=call.args["owner"], token=answer["token"], ttl=ttl, session=session,
         done=before.done, at=now.at, **deadline(now, ttl),
     )  # fmt: skip
-    if answer["token"] > before.token and fits(answer.get("expires_at"), granted, _session(state, session)):
+    if answer["token"] > before.token and fits(answer.get("expires_at"), granted, session_of(state, session)):
         unknown = {"token": before.token} if call.answer is None else {}
         yield way | {key: granted._replace(**unknown)}
-
-
-def heartbeat_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """Renewed for its live holder, lost for everybody else."""
-    key = ("job", call.args["job"])
-    job: Job = state[key]
-    now = now.after(job.at)
-    if not now.is_possible:
-        return
-    for found in as_holder_finds_it(job, now):
-        if call.answer is None or call.answer["is"] == "renewed":
-            if is_held_by(state, found, call.args["proof"], now):
-                ends = deadline(now, found.ttl)
-                renewed = found._replace(at=now.at, **(ends if found.offer is None else _later(found, ends)))
-                shown = None if call.answer is None else call.answer["expires_at"]
-                if fits(shown, renewed, _session(state, found.session)):
-                    yield {key: renewed}
-        elif call.answer["is"] == "lost":
-            yield from lost(state, found, call, now)
 
 
 def release_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
@@ -173,51 +136,6 @@ def read_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
         if job.proof is None and job.done == call.answer["result"]:
             yield {}
     elif job.proof is not None and job.owner == call.answer["owner"] and may_live(job, now):
-        session = _session(state, job.session)
+        session = session_of(state, job.session)
         if fits(call.answer["expires_at"], job, session) and session_may_live(state, job.session, now):
             yield {}
-
-
-def is_held_by(state: State, job: Job, proof: str, now: Moment) -> bool:
-    """Whether this lease may be the live one."""
-    return job.proof == proof and may_live(job, now) and session_may_live(state, job.session, now)
-
-
-def lost(state: State, job: Job, call: Call, now: Moment) -> Iterator[Changes]:
-    """Refused, if the caller may not be the live holder; a live holder is named."""
-    assert call.answer is not None
-    held_by = call.answer["held_by"]
-    is_mine = job.proof == call.args["proof"]
-    may_be_over = job.proof is None or may_expire(job, now) or session_may_be_over(state, job.session, now)
-    if held_by is None:
-        if may_be_over:
-            yield {}
-    elif job.proof is not None and not is_mine and job.owner == held_by:
-        yield {}
-
-
-def may_claim_for(state: State, call: Call, now: Moment) -> bool:
-    """Whether the caller may be the newest generation of the live session that it claims for."""
-    session = call.args.get("session")
-    if session is None:
-        return True
-    found: Session = state["session", session]
-    return session_may_live(state, session, now) and found.proof == call.args["session_proof"]
-
-
-def may_refuse_session(state: State, call: Call, now: Moment) -> bool:
-    """Whether a claim may be refused because of its session."""
-    session = call.args.get("session")
-    if session is None or call.answer is None:
-        return False
-    is_stale = state["session", session].proof != call.args["session_proof"]
-    return is_stale if call.answer["is"] == "lost" else session_may_be_over(state, session, now)
-
-
-def reading(now: Moment, at: int) -> Moment:
-    """The moment of a read: its time may be read a little before its rows."""
-    return Moment(max(now.soonest, at), max(now.latest, at), now.steady)
-
-
-def _session(state: State, session: str | None) -> Session | None:
-    return None if session is None else state["session", session]

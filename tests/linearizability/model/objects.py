@@ -1,4 +1,4 @@
-"""What the model remembers of jobs, tasks and sessions, and how their leases end by themselves.
+"""What the model remembers of jobs, tasks, reservations and sessions, and how their leases end by themselves.
 
 The model is written from docs/explanation/promises.md and the API's documentation; it uses nothing of `holdfast`. Where
 the moment of a change is not known exactly, a deadline is a range: the lease may expire from `soonest` on, and has
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from tests.linearizability.history import FOREVER
 
 Key = tuple[str, str]
-"""("job" or "task" or "session", its name)"""
+"""("job" or "task" or "reservation" or "session", its name)"""
 Changes = dict[Key, Any]
 State = Mapping[Key, Any]
 
@@ -86,6 +86,31 @@ class Task(NamedTuple):
     ended: tuple[str, str | None] = ("", None)
     """How the last attempt ended, and the proof of its holder."""
     result: str | None = None
+    offer: str | None = None
+    open_soonest: int = 0
+    open_latest: int = 0
+    kept: str | None = None
+    at: int = 0
+
+
+class Reservation(NamedTuple):
+    """A reservation; it is held while it has a proof, and has ended if it has none any more."""
+
+    proof: str | None = None
+    owner: str | None = None
+    token: int = 0
+    ttl: int = 0
+    soonest: int = 0
+    latest: int = 0
+    session: str | None = None
+    space: str = ""
+    paths: tuple[str, ...] = ()
+    mode: str = ""
+    """Empty before it was reserved."""
+    offer: str | None = None
+    open_soonest: int = 0
+    open_latest: int = 0
+    kept: str | None = None
     at: int = 0
 
 
@@ -103,15 +128,16 @@ class Session(NamedTuple):
     at: int = 0
 
 
-BLANK: dict[str, Any] = {"job": Job(), "task": Task(), "session": Session()}
+Held = Job | Task | Reservation
+BLANK: dict[str, Any] = {"job": Job(), "task": Task(), "reservation": Reservation(), "session": Session()}
 
 
-def may_live(held: Job | Task | Session, now: Moment) -> bool:
+def may_live(held: Held | Session, now: Moment) -> bool:
     """Whether its deadline may be still to come."""
     return held.latest > now.soonest
 
 
-def may_expire(held: Job | Task | Session, now: Moment) -> bool:
+def may_expire(held: Held | Session, now: Moment) -> bool:
     """Whether its deadline may have come: at the deadline itself a lease is over."""
     return held.soonest <= now.latest
 
@@ -132,17 +158,21 @@ def session_may_be_over(state: State, session: str | None, now: Moment) -> bool:
     return not found.live or may_expire(found, now)
 
 
-def as_holder_finds_it(job: Job, now: Moment) -> Iterator[Job]:
-    """The job as a write of its holder finds it: after the end of its offer it belongs to its session again."""
-    if job.offer is None or job.open_latest > now.soonest:
-        yield job
-    if job.offer is not None and job.open_soonest <= now.latest:
-        yield job._replace(session=job.kept, offer=None, kept=None)
-
-
 def free(job: Job, now: Moment) -> Job:
     """The job without a holder, not done; its newest token stays."""
     return Job(token=job.token, at=now.at)
+
+
+def without_holder(held: Held, now: Moment) -> Held:
+    """What its lease leaves behind when it expires."""
+    if isinstance(held, Task):
+        return lapse(held, now)
+    return free(held, now) if isinstance(held, Job) else end(held, now)
+
+
+def end(reservation: Reservation, now: Moment) -> Reservation:
+    """The reservation after its end."""
+    return Reservation(token=reservation.token, mode=reservation.mode, at=now.at)
 
 
 def lapse(task: Task, now: Moment) -> Task:
@@ -169,7 +199,7 @@ def complete(task: Task, result: str | None, now: Moment) -> Task:
 def _end_attempt(task: Task, outcome: str, after: str, now: Moment) -> Task:
     return task._replace(
         state=after, proof=None, owner=None, soonest=0, latest=0, session=None, ended=(outcome, task.proof),
-        at=now.at,
+        offer=None, open_soonest=0, open_latest=0, kept=None, at=now.at,
     )  # fmt: skip
 
 
@@ -190,8 +220,8 @@ def ways_to_end(state: State, session: str, now: Moment, *, expired: bool) -> It
     for key in holdings(state, session):
         held = state[key]
         after: list[Any]
-        if isinstance(held, Job):
-            after = [free(held, now)]
+        if not isinstance(held, Task):
+            after = [without_holder(held, now)]
         else:
             after = [lapse(held, now)] if expired or may_expire(held, now) else []
             if not expired and may_live(held, now):
@@ -201,13 +231,13 @@ def ways_to_end(state: State, session: str, now: Moment, *, expired: bool) -> It
 
 
 def ways_to_be_free(state: State, key: Key, now: Moment) -> Iterator[Changes]:
-    """How a job or a task can have lost its holder by now without a call: none if it has no holder."""
+    """How a job, a task or a reservation can have lost its holder by now without a call: none if it has no holder."""
     held = state[key]
     if held.proof is None:
         yield {}
         return
     if may_expire(held, now):
-        yield {key: free(held, now) if isinstance(held, Job) else lapse(held, now)}
+        yield {key: without_holder(held, now)}
     if held.session is not None:
         session: Session = state["session", held.session]
         if session.live and may_expire(session, now):
@@ -219,7 +249,7 @@ def deadline(now: Moment, ttl: int) -> dict[str, int]:
     return {"soonest": now.soonest + ttl, "latest": min(now.latest + ttl, FOREVER)}
 
 
-def fits(expires_at: int | None, held: Job | Task | Session, session: Session | None) -> bool:
+def fits(expires_at: int | None, held: Held | Session, session: Session | None) -> bool:
     """Whether an answer may show this deadline: the lease's own, or its session's if that is earlier."""
     if expires_at is None:
         return True

@@ -7,7 +7,7 @@ from itertools import chain
 from typing import Any
 
 from tests.linearizability.history import Call
-from tests.linearizability.model.jobs import reading
+from tests.linearizability.model.holders import reading
 from tests.linearizability.model.objects import (
     Changes,
     Job,
@@ -17,14 +17,13 @@ from tests.linearizability.model.objects import (
     State,
     deadline,
     fits,
-    free,
     holdings,
-    lapse,
     may_expire,
     may_live,
     session_may_be_over,
     session_may_live,
     ways_to_end,
+    without_holder,
 )
 
 
@@ -85,7 +84,7 @@ def _reissue(state: State, call: Call, now: Moment, held: list[Key]) -> Iterator
             if shown is None or granted["token"] > before.token:
                 after.append(before._replace(**granted, at=now.at, **deadline(now, before.ttl)))
         if may_expire(before, now) and (shown is None or place not in shown):
-            after.append(free(before, now) if isinstance(before, Job) else lapse(before, now))
+            after.append(without_holder(before, now))
         ways = [way | {key: each} for way in ways for each in after]
     yield from ways
 

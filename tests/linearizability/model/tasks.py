@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tests.linearizability.history import Call
-from tests.linearizability.model.jobs import may_claim_for, may_refuse_session, reading
+from tests.linearizability.model.holders import (
+    accepts,
+    as_holder_finds_it,
+    is_held_by,
+    may_claim_for,
+    may_refuse_code,
+    may_refuse_session,
+    not_mine,
+    reading,
+    renew,
+)
 from tests.linearizability.model.objects import (
     CLAIMED,
     PENDING,
@@ -19,10 +29,6 @@ from tests.linearizability.model.objects import (
     fail,
     fits,
     hand_back,
-    may_expire,
-    may_live,
-    session_may_be_over,
-    session_may_live,
     ways_to_be_free,
 )
 
@@ -37,7 +43,10 @@ def create_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
 
 
 def claim_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """One pending task of a queue, or empty if it has none."""
+    """One pending task of a queue, or empty if it has none; or the one whose offer the code accepts."""
+    if "offer" in call.args:
+        yield from _take_over(state, call, now)
+        return
     answer = call.answer
     kind = None if answer is None else answer["is"]
     if kind == "empty":
@@ -55,6 +64,24 @@ def claim_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
                     yield from _grant(state, call, moment, key, way)
 
 
+def _take_over(state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """Granted for the code of an open offer, without one more used attempt; refused for any other."""
+    key = ("task", call.args["task"])
+    task: Task = state[key]
+    kind = None if call.answer is None else call.answer["is"]
+    now = now.after(task.at)
+    if not now.is_possible:
+        return
+    if kind in {None, "granted"}:
+        if may_claim_for(state, call, now) and accepts(task, call, now):
+            yield from _grant(state, call, now, key, {key: hand_back(task, "handed_over", now)})
+    elif kind == "offer_refused":
+        if may_refuse_code(task, call, now):
+            yield {}
+    elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
+        yield {}
+
+
 def _is_waiting(task: Task, call: Call) -> bool:
     return task.state == PENDING and task.queue == call.args["queue"]
 
@@ -62,7 +89,7 @@ def _is_waiting(task: Task, call: Call) -> bool:
 def _grant(state: State, call: Call, now: Moment, key: Key, way: Changes) -> Iterator[Changes]:
     before: Task = way.get(key, state[key])
     session = call.args.get("session")
-    if not _is_waiting(before, call) or ("session", session) in way:
+    if before.state != PENDING or before.queue != call.args["queue"] or ("session", session) in way:
         return
     answer = call.answer or {"token": before.token + 1, "proof": f"unknown {call.id}", "attempt": before.attempt + 1}
     granted = before._replace(
@@ -77,10 +104,6 @@ def _grant(state: State, call: Call, now: Moment, key: Key, way: Changes) -> Ite
 
 def heartbeat_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """Renewed for its live holder, lost for everybody else."""
-
-    def renew(task: Task, now: Moment) -> Task:
-        return task._replace(at=now.at, **deadline(now, task.ttl))
-
     yield from _holder_call(state, call, now, "renewed", renew)
 
 
@@ -107,19 +130,17 @@ def _holder_call(
     now = now.after(task.at)
     if not now.is_possible:
         return
-    is_mine = task.state == CLAIMED and task.proof == call.args["proof"]
     is_repeat = task.state != CLAIMED and task.ended == (done, call.args["proof"])
-    if call.answer is None or call.answer["is"] == done:
-        if is_repeat:
-            yield {}
-        elif is_mine and may_live(task, now) and session_may_live(state, task.session, now):
-            after = change(task, now)
-            if _shows(call, state, after):
-                yield {key: after}
-    elif call.answer["is"] == "lost":
-        is_over = not is_mine or may_expire(task, now) or session_may_be_over(state, task.session, now)
-        if is_over and not is_repeat:
-            yield {}
+    for found in as_holder_finds_it(task, now):
+        if call.answer is None or call.answer["is"] == done:
+            if is_repeat:
+                yield {}
+            elif is_held_by(state, found, call.args["proof"], now):
+                after = change(found, now)
+                if _shows(call, state, after):
+                    yield {key: after}
+        elif call.answer["is"] == "lost" and not is_repeat:
+            yield from not_mine(state, found, call, now)
 
 
 def _shows(call: Call, state: State, after: Task) -> bool:
