@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -209,14 +210,18 @@ def write(store: Any, statement: str) -> list[tuple[Any, ...]]:
 @contextmanager
 def damaged(store: Any, case: Case) -> Iterator[None]:
     """The record is damaged inside, and as before outside."""
-    column = case.assignment.partition(" = ")[0]
-    ((before,),) = write(store, f"SELECT {column} FROM {case.table} WHERE {case.where}")
+    columns = re.findall(r"(?:^|, )(\w+) = ", case.assignment)
+    (before,) = write(store, f"SELECT {', '.join(columns)} FROM {case.table} WHERE {case.where}")
     assert len(write(store, f"UPDATE {case.table} SET {case.assignment} WHERE {case.where} RETURNING 1")) == 1
     try:
         yield
     finally:
-        value = "NULL" if before is None else f"'{before}'" if isinstance(before, str) else str(before)
-        write(store, f"UPDATE {case.table} SET {column} = {value} WHERE {case.where}")
+        restored = ", ".join(f"{column} = {_literal(value)}" for column, value in zip(columns, before, strict=True))
+        write(store, f"UPDATE {case.table} SET {restored} WHERE {case.where}")
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
 
 
 def cases_for(store: Any) -> list[Case]:

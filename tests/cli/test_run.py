@@ -15,7 +15,8 @@ from tests.compat.octostore.server import Server
 pytestmark = pytest.mark.waits(20)
 
 SAY = "import os, sys, time; print(os.getpid(), flush=True)"
-SLEEP = f"{SAY}; time.sleep(60)"
+SLEEP = f"{SAY}; [time.sleep(0.1) for _ in range(600)]"
+"""Python runs the handler of a signal that comes right before a system call only after the call: so it is short."""
 STUBBORN = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEP}"
 PARENT = "import subprocess, sys; print(subprocess.Popen(['sleep', '60']).pid, flush=True); import time; time.sleep(60)"
 
