@@ -146,6 +146,11 @@ class DatabaseTransaction(MemoryTransaction):
         return any(key != row.key for key in self.database.indexes.group("unique key", row.account, row.unique_key))
 
     @property
+    def only_gives_grace(self) -> bool:
+        events = () if self._changes is None else self._changes.events
+        return bool(events) and all(event.kind.endswith(".extended") for event in events)
+
+    @property
     def has_changes(self) -> bool:
         return self._changes is not None
 
@@ -176,7 +181,8 @@ class Connection:
             yield transaction
             self._server.check_alive()
             self._commit(transaction)
-            self._served()
+            if not transaction.only_gives_grace:  # a server that has done nothing else has served nobody
+                self._served()
         finally:
             if self._database.locks:
                 transaction.unlock()

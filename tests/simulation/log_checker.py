@@ -15,7 +15,9 @@ from holdfast.core.event import Event, row_image
 from holdfast.core.lease import proof_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.job_claims import ClaimJob
+from holdfast.engine.verbs.job_offers import WithdrawJobOffer
 from holdfast.engine.verbs.locks import AcquireLock
+from holdfast.engine.verbs.reservation_offers import WithdrawReservationOffer
 from holdfast.engine.verbs.sessions import CloseSession
 from holdfast.engine.verbs.tasks.holding import HandBackTask
 from holdfast.engine.verbs.tasks.offers import WithdrawTaskOffer
@@ -56,6 +58,7 @@ TASK_TRANSITIONS = {
 """The states before and after each kind of event, as docs/architecture.md draws them."""
 _ATTEMPTS = {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1, "handed_over": -1}
 _HANDS_BACK = HandBackTask | CloseSession | WithdrawTaskOffer
+_WITHDRAWALS = WithdrawJobOffer | WithdrawTaskOffer | WithdrawReservationOffer
 REMOVALS = frozenset({"purged", "forgotten", "removed"})
 LIVE = frozenset({"pending", "claimed"})
 
@@ -77,7 +80,7 @@ class LogChecker:
         self.session_ends: dict[str, Instant] = {}
         """By request: when the session of the lease that it changed last would end, at that moment."""
         self._ended_sessions: list[str] = []
-        self._handed_over: list[str] = []
+        self._handed_over: list[Event] = []
         self._changed_at: dict[str, Instant] = {}
         self.got_grace: set[str] = set()
         """Subjects whose last event extended them: a refusal may have been decided before that."""
@@ -99,9 +102,10 @@ class LogChecker:
             if held:
                 self.fail(f"P5: session {session} ended in a transaction that left it {', '.join(held)}")
 
-        for subject in self._handed_over:
-            if self.images[subject]["proof"] is None:
-                self.fail(f"P24: nobody holds {subject} after it was handed over")
+        for ended in self._handed_over:
+            place = (ended.subject, ended.version + 1)
+            if not any((each.subject, each.version) == place and each.kind.endswith(".claimed") for each in numbered):
+                self.fail(f"P24: nobody holds {ended.subject} after it was handed over")
 
     def _add(self, event: Event, newest_token: int) -> None:
         subject, version = event.subject, self._versions.get(event.subject, 0)
@@ -186,7 +190,8 @@ class LogChecker:
             code = getattr(getattr(request, "command", None), "offer", None)
             if not is_open or code is None or proof_of(code) != offer["proof"]:
                 self.fail(f"P24: {event.subject} was handed over without the code of an open offer")
-            self._handed_over.append(event.subject)
+            if after["proof"] is None:
+                self._handed_over.append(event)
         elif verb == "renewed" and is_open and after["expires_at"] < before["expires_at"]:
             self.fail(f"P24: a renewal of {event.subject} shortened a lease that is offered")
         elif verb == "offered" and (after["session"] is not None or after["expires_at"] < after["offer"]["until"]):
@@ -209,7 +214,7 @@ class LogChecker:
         if lease_id is not None:
             if proof_of(lease_id) != before["proof"]:
                 self.fail(f"P4: {event.kind} of {event.subject} by a former holder")
-            elif not self._is_live(before, event.subject, event.at):
+            elif not self._is_live(before, event.subject, event.at) and not _gives_up(request, event, before):
                 self.fail(f"P4: {event.kind} of {event.subject} by a holder whose time was over")
         elif event.kind.endswith(".released"):
             self._world.count("session ended with a lease")
@@ -317,3 +322,9 @@ _BLANK = {row_type.noun: row_image(row_type("", "")) for row_type in ROW_TYPES}
 
 def _is_held_by(image: Image, session: str) -> bool:
     return image.get("session") == session and image["proof"] is not None and image.get("ephemeral", True)
+
+
+def _gives_up(request: Any, event: Event, before: Image) -> bool:
+    """Whether a holder withdraws an offer that is over, and its session is over too: it holds nothing any more."""
+    is_withdrawal = isinstance(request, Request) and isinstance(request.command, _WITHDRAWALS)
+    return is_withdrawal and event.kind.endswith(".released") and (before["expires_at"] or 0) > event.at

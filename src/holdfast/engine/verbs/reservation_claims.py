@@ -24,7 +24,8 @@ from holdfast.engine.verbs.reservations import (
     Obstructed,
     ReleaseReservation,
     ReservationOutcome,
-    find_held,
+    check_held,
+    find_reservation,
     live_in_space,
     paths_needed,
 )
@@ -87,10 +88,12 @@ class ClaimingFiles(Command[Outcome], frozen=True, kw_only=True):
         It was loaded if it is open and still has one of the paths of this request.
         """
         first = msgspec.json.decode(answer.body)
-        if view.find(Reservation, self.account, first["reservation_id"]) is None:
+        found = view.find(Reservation, self.account, first["reservation_id"])
+        if found is None:
             message = "your reservation is over, or has none of these paths any more"
             raise LeaseLost(message, reservation_id=first["reservation_id"])
-        row = find_held(view, self.account, first["reservation_id"], first["lease_id"])
+        row = offers.without_past_offer(found, view.now)
+        check_held(view, row, first["lease_id"])
         return Reserved(row=view.effective(row), now=view.now, lease_id=first["lease_id"], replayed=True)
 
 
@@ -184,10 +187,7 @@ class TakeReservation(ClaimingFiles, frozen=True, kw_only=True):
     def decide(self, view: View) -> Reserved:
         """The reservation under a new lease id and a larger token, or a refusal of the code."""
         session = self.check_session(view, self.session_id)
-        row = view.find(Reservation, self.account, self.reservation_id)
-        if row is None:
-            raise ReservationMissing("there is no such reservation")
-        row = expire_reservation_if_due(view, row)
+        row = expire_reservation_if_due(view, find_reservation(view, self.account, self.reservation_id))
         offers.check_code(row, proof_of(self.code), None if session is None else session.name, view.now)
         taken = holding.hand_over(
             row,

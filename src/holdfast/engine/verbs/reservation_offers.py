@@ -10,7 +10,7 @@ from holdfast.core.reservation import holding
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.engine.verbs.job_offers import is_session_live
-from holdfast.engine.verbs.reservations import ChangedReservation, HolderOfReservation
+from holdfast.engine.verbs.reservations import ChangedReservation, HolderOfReservation, find_reservation
 from holdfast.engine.view import View
 
 
@@ -42,13 +42,16 @@ class OfferReservation(HolderOfReservation, frozen=True, kw_only=True):
 class WithdrawReservationOffer(HolderOfReservation, frozen=True, kw_only=True):
     """Withdraw the offer of a reservation; without an offer nothing changes."""
 
+    def stored(self, view: View) -> Reservation:
+        """The reservation, with an offer that is over as well: withdrawing it ends it if its session is over."""
+        return find_reservation(view, self.account, self.reservation_id)
+
     def decide(self, view: View) -> ChangedReservation:
         """The reservation with its ordinary deadline, in its session again; ended if that session is over."""
         row = self.find_held(view)
-        stored = view.find(Reservation, self.account, self.reservation_id)
-        if stored is None or stored.offer is None:
+        if row.offer is None:
             return self.changed(view, row)
-        kept = offers.withdraw(stored)
+        kept = offers.withdraw(row)
         if not is_session_live(view, kept.account, kept.session):
             ended = holding.end(kept, SESSION_ENDED, now=view.now, reason="session ended")
             return ChangedReservation(row=view.put(ended, "released"), now=view.now)

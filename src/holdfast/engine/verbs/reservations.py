@@ -80,10 +80,15 @@ class HolderOfReservation(ReservationCommand, frozen=True, kw_only=True):
 
     def find_held(self, view: View) -> Reservation:
         """The caller's reservation, or LeaseLost."""
-        row = find_held(view, self.account, self.reservation_id, self.lease_id)
+        row = self.stored(view)
+        check_held(view, row, self.lease_id)
         if self.token is not None and self.token != row.token:
             raise WrongToken(f"the lease is yours, but its token is not {self.token}", reservation_id=row.id)
         return row
+
+    def stored(self, view: View) -> Reservation:
+        """The reservation; after the end of its offer it belongs to its session again."""
+        return offers.without_past_offer(find_reservation(view, self.account, self.reservation_id), view.now)
 
 
 class HeartbeatReservation(HolderOfReservation, frozen=True, kw_only=True):
@@ -149,9 +154,7 @@ class ForceReleaseReservation(ReservationCommand, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> ChangedReservation:
         """The ended reservation; the former holder's next call reports who took it and why."""
-        row = view.find(Reservation, self.account, self.reservation_id)
-        if row is None:
-            raise ReservationMissing("there is no such reservation")
+        row = find_reservation(view, self.account, self.reservation_id)
         row = expire_reservation_if_due(view, row)
         if not is_held(row):
             raise NotHeld("the reservation has no holder")
@@ -191,9 +194,7 @@ class LeaveWait(ReservationCommand, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> ChangedReservation:
         """The row after its wait."""
-        row = view.find(Reservation, self.account, self.reservation_id)
-        if row is None:
-            raise ReservationMissing("there is no such reservation")
+        row = find_reservation(view, self.account, self.reservation_id)
         if row.waits_until is not None:
             row = view.put(holding.end(row, LEFT, now=view.now, reason=CALLER_LEFT), LEFT)
         return ChangedReservation(row=row, now=view.now)
@@ -210,17 +211,20 @@ def live_in_space(view: View, account: str, space: str, patterns: Sequence[Patte
     return [row for row in rows if row.ended_at is None]
 
 
-def find_held(view: View, account: str, reservation_id: str, lease_id: str) -> Reservation:
-    """The reservation that this lease id holds, or a refusal that says what happened to it."""
+def find_reservation(view: View, account: str, reservation_id: str) -> Reservation:
+    """The reservation with this id, or a refusal."""
     row = view.find(Reservation, account, reservation_id)
     if row is None:
         raise ReservationMissing("there is no such reservation")
-    row = offers.without_past_offer(row, view.now)
+    return row
+
+
+def check_held(view: View, row: Reservation, lease_id: str) -> None:
+    """Refuse everybody but the live holder, and report what happened to the reservation."""
     holding.check_holder(row, proof_of(lease_id), view.now)
     if row.session is not None:
-        session = view.find(Session, account, row.session)
+        session = view.find(Session, row.account, row.session)
         if session is None or not sessions.is_live(session, view.now):
             raise LeaseLost(
                 "the session that held the reservation is over", reservation_id=row.id, ended="session_ended"
             )
-    return row
