@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 
@@ -49,6 +50,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(ForkedWorkers(config.option.workers, group_of, folder_of, is_alone))
 
 
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """In a whole run start PostgreSQL while the tests are collected, on the second core."""
+    config = session.config
+    if config.option.workers > 1 and config.args == config.getini("testpaths") and not config.option.keyword:
+        folder = config._tmp_path_factory.getbasetemp()
+        starting = config.stash[POSTGRES_THREAD] = threading.Thread(target=SharedPostgres, args=(folder,))
+        starting.start()
+
+
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """At full size print a failure when it happens, not only at the end: the run takes an hour."""
     if FULL and report.failed and os.getpid() == _main_process:
@@ -67,6 +77,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 _main_process = os.getpid()
+POSTGRES_THREAD = pytest.StashKey[threading.Thread]()
 
 
 @pytest.fixture
@@ -83,8 +94,10 @@ def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
         yield
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Exclude the collected tests from garbage collection: they live as long as the process. Do the rest rarely."""
+    if starting := session.config.stash.get(POSTGRES_THREAD, None):
+        starting.join()  # before workers are forked
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 50, 100)

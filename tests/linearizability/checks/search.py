@@ -36,13 +36,13 @@ def is_read(call: Call) -> bool:
     return call.verb.startswith("read_")
 
 
-def has_order(calls: list[Call], max_steps: int = MAX_STEPS) -> bool:
+def has_order(calls: list[Call], max_steps: int = MAX_STEPS, short_searches: int = SHORT_SEARCHES) -> bool:
     """Whether the calls of one group can have happened one after the other."""
     placed = sorted(
         (call for call in calls if not not_applied(call) and not (is_read(call) and call.answer is None)),
         key=lambda call: call.called,
     )
-    for number in range(SHORT_SEARCHES):
+    for number in range(short_searches):
         try:
             return _Search(placed, SHORT_SEARCH_STEPS, shuffle=random.Random(number) if number else None).run()
         except TooHard:

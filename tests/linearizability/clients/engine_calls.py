@@ -10,6 +10,7 @@ from holdfast.core.errors import (
     Invalid,
     LeaseLost,
     OfferRefused,
+    ReservationMissing,
     SessionExpired,
     SessionMissing,
     SessionTaken,
@@ -250,17 +251,22 @@ _ANSWERS: dict[type, Callable[[Call, Any], dict[str, Any]]] = {
 """By the type of an outcome, derived ones first: its answer."""
 
 
+_REFUSALS: dict[type[BaseException] | tuple[type[BaseException], ...], str] = {
+    SessionTaken: "taken",
+    OfferRefused: "offer_refused",
+    ReservationMissing: "absent",
+    (SessionExpired, SessionMissing): "session_over",
+}
+
+
 def _refusal(call: Call, error: BaseException) -> dict[str, Any] | None:
     if isinstance(error, Trouble):
         return None if error.applied == "unknown" else {"is": "unavailable"}
-    if isinstance(error, SessionTaken):
-        return {"is": "taken"}
-    if isinstance(error, OfferRefused):
-        return {"is": "offer_refused"}
-    if isinstance(error, SessionExpired | SessionMissing):
-        return {"is": "session_over"}
+    refusal = next((kind for errors, kind in _REFUSALS.items() if isinstance(error, errors)), None)
     if isinstance(error, Invalid) and call.verb == "release_reservation":
-        return {"is": "not_reserved"}
+        refusal = "not_reserved"
+    if refusal is not None:
+        return {"is": refusal}
     if not isinstance(error, Conflict):
         raise error
     held_by = error.facts.get("held_by") if isinstance(error, LeaseLost) else None
