@@ -62,7 +62,7 @@ async def reserve_some_files(me):
     proof = {"reservationId": mine["reservation_id"], "leaseId": mine["lease_id"]}
     assert (await me.do("heartbeat_files", **proof, ttlMs=90_000))["ttl_seconds"] == 90
     paths = ["src/auth/login.py", "docs/a.md"]
-    found = await me.do("who_owns", space=space, paths=paths)
+    found = await me.do("who_owns", space=space, paths=paths, leaseIds=[])
     assert [file["allowed"] for file in found["files"]] == [False, True]
     assert (await me.do("who_owns", space=space, paths=paths, leaseIds=[mine["lease_id"]]))["all_allowed"] is True
     assert (await me.do("release_files", **proof, paths=["src/auth/"]))["paths"] == ["README.md"]
@@ -114,7 +114,10 @@ async def resume_a_session(me):
     assert taken["error"] == "session_taken"
     second = await me.do("resume_session", name=name, secret=first["secret"])
     assert (second["status"], second["next_action"]) == ("resumed", "write tests")
+    work = await me.do("my_work", sessionId=second["session_id"], secret=first["secret"])
+    assert {(held["kind"], held["id"]) for held in work["held"]} == {("session", first["session_id"]), ("job", job)}
     (held,) = second["jobs"]
+    assert held["lease_id"] in [each["lease_id"] for each in work["held"]]
     assert held["job_id"] == job
     assert held["lease_id"] != mine["lease_id"]
     assert (await me.refused("release_job", jobId=job, leaseId=mine["lease_id"]))["error"] == "lease_lost"

@@ -5,6 +5,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from tempfile import TemporaryFile
 
@@ -12,8 +13,10 @@ import pytest
 
 from holdfast.transport.mcp.tools import TOOLS
 from tests.compat.octostore.server import free_port
+from tests.http.job_client import agent
 from tests.mcp.clients import KEY, NEW, over_stdio
 from tests.mcp.raw_requests import new, old
+from tests.proof_size import FULL
 
 
 def program(*flags, text="", until=0, **settings):
@@ -118,3 +121,65 @@ def test_the_space_is_that_of_the_folder_or_the_environment(tmp_path):
             assert (await call_reserve(me))[0]["space"] == "acme/other"
 
     asyncio.run(ask())
+
+
+class Host:
+    """A host that has started `holdfast mcp` for an agent, and can be killed with it."""
+
+    def __init__(self, server, state, owner="ann", **settings):
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
+        given = {"URL": f"http://127.0.0.1:{server.port}", "API_KEY": KEY, "OWNER": owner} | settings
+        variables = {f"HOLDFAST_{name}": value for name, value in given.items()}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "holdfast", "mcp"],
+            env=ours | variables | {"XDG_STATE_HOME": str(state)}, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+
+    def do(self, tool, **arguments):
+        self._process.stdin.write(json.dumps(new("tools/call", name=tool, arguments=arguments)) + "\n")
+        self._process.stdin.flush()
+        result = json.loads(self._process.stdout.readline())["result"]
+        assert not result.get("isError"), result
+        return result["structuredContent"]
+
+    def kill(self):
+        self._process.kill()
+        self._process.wait()
+        self._process.stdin.close()
+        self._process.stdout.close()
+
+
+def test_a_host_that_is_killed_and_started_again_goes_on_by_the_ids_alone(server, tmp_path):
+    host = Host(server, tmp_path)
+    task = host.do("create_task", type="killed-host", payload={})["id"]
+    assert host.do("claim_job", jobId="killed-host", ttlMs=1000)["expires_in_seconds"] in range(58, 61)
+    assert host.do("claim_task", type="killed-host")["leaseId"]
+    host.kill()
+    host = Host(server, tmp_path)
+    held = {each["kind"]: each for each in host.do("my_work")["held"]}
+    assert (held["job"]["id"], held["task"]["id"]) == ("killed-host", task)
+    assert host.do("complete_task", id=task, result={})["status"] == "completed"
+    assert host.do("release_job", jobId="killed-host")["status"] == "released"
+    host.kill()
+    files = list((tmp_path / "holdfast" / "agents").glob("*.json"))
+    assert [file.stat().st_mode & 0o777 for file in files] == [0o600]
+
+
+@pytest.mark.skipif(not FULL, reason="takes eleven minutes")
+def test_a_tool_call_of_ten_minutes_keeps_the_job_and_a_killed_host_frees_it_within_a_minute(server, tmp_path):
+    host, other = Host(server, tmp_path), agent(server, "bob-1")
+    host.do("claim_job", jobId="long-call", ttlMs=1000)
+    ends = time.monotonic() + 600
+    while time.monotonic() < ends:
+        assert other.owner_of("long-call")["owner"] == "ann"
+        time.sleep(5)
+    assert host.do("release_job", jobId="long-call")["status"] == "released"
+    host.do("claim_job", jobId="long-call")
+    time.sleep(50)
+    host.kill()
+    killed = time.monotonic()
+    while other.owner_of("long-call")["owner"] is not None:
+        assert time.monotonic() - killed < 65
+        time.sleep(0.2)
+    assert time.monotonic() - killed > 40 - 1

@@ -20,17 +20,20 @@ from holdfast.transport.mcp.tools import TOOLS, operation_of
 ORDER = [
     "claim_job", "claim_any_job", "heartbeat_job", "release_job", "get_job_owner", "list_claimed_jobs",
     "reserve_files", "heartbeat_files", "release_files", "who_owns", "create_task", "claim_task", "heartbeat_task",
-    "complete_task", "fail_task", "release_task", "check_task_status", "list_tasks", "list_events", "resume_session",
+    "complete_task", "fail_task", "release_task", "check_task_status", "list_tasks", "my_work", "list_events",
+    "resume_session",
 ]  # fmt: skip
 
 DOCUMENT = openapi()
-TOOL_LIST = McpHandlers(None)._tool_list  # type: ignore[arg-type] # no request is sent
+OVER_HTTP = McpHandlers(None)  # type: ignore[arg-type] # no request is sent
+TOOL_LIST = OVER_HTTP._tool_list
+AGENT_TOOLS = McpHandlers(None, is_agent=True)._tool_list  # type: ignore[arg-type]
 each = pytest.mark.parametrize("listed_tool", TOOL_LIST, ids=lambda tool: tool.name)
 
 
-def test_there_are_at_most_twenty_tools_in_a_fixed_order():
+def test_there_are_at_most_twenty_one_tools_in_a_fixed_order():
     assert [tool.name for tool in TOOL_LIST] == [tool.name for tool in TOOLS] == ORDER
-    assert len(TOOLS) <= 20
+    assert len(TOOLS) <= 21
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
@@ -85,6 +88,7 @@ def test_every_field_of_the_operation_is_an_argument(tool):
     expected = set(re.findall(r"{(\w+)", operation.path))
     for struct in (schema.body, schema.query):
         expected |= set(struct.__struct_encode_fields__) if struct is not None else set()
+    expected |= {"Holdfast-Session-Secret"} if schema.takes_session_secret else set()
     assert {field.wire for field in fields} - {"Idempotency-Key"} == expected
     assert len({field.argument for field in fields}) == len(fields)
     if schema.takes_idempotency_key:
@@ -105,6 +109,33 @@ def test_tools_for_holders_require_the_lease_id():
     }  # fmt: skip
     for tool in TOOL_LIST:
         assert tool.name not in holders or "leaseId" in tool.input_schema["required"]
+
+
+def test_a_program_that_is_one_agent_requires_neither_the_lease_id_nor_a_name():
+    required = {name for tool in AGENT_TOOLS for name in tool.input_schema["required"]}
+    assert {"leaseId", "owner", "workerId"}.isdisjoint(required)
+    assert "By default" in str(AGENT_TOOLS[2].input_schema["properties"]["leaseId"])
+
+
+def test_a_claim_over_http_lasts_fifteen_minutes_unless_it_says_otherwise():
+    for name, field, given in (
+        ("claim_job", "ttlMs", {"jobId": "x", "owner": "me"}),
+        ("claim_any_job", "ttlMs", {"anyOf": ["x"], "owner": "me"}),
+        ("claim_task", "leaseDurationMs", {}),
+        ("reserve_files", "ttlMs", {"space": "s", "owner": "me", "paths": ["a"]}),
+    ):
+        (tool,) = (tool for tool in TOOL_LIST if tool.name == name)
+        assert tool.input_schema["properties"][field]["default"] == 900_000
+        sent = request_of(name, handlers=OVER_HTTP, **given)
+        if name != "reserve_files":  # its route has the same default
+            assert 900 in json.loads(sent.body).values()
+        assert 60 in json.loads(request_of(name, handlers=OVER_HTTP, **given, **{field: 60_000}).body).values()
+
+
+def test_my_work_proves_to_be_a_session_with_its_secret_in_a_header():
+    ask = request_of("my_work", sessionId="s", secret="the secret")
+    assert (ask.path, ask.query) == ("/v1/mine", "session_id=s")
+    assert (b"holdfast-session-secret", b"the secret") in ask.headers
 
 
 def test_a_reservation_is_named_as_in_the_answers():
@@ -135,9 +166,10 @@ def test_the_space_is_optional_only_where_the_program_runs_in_the_repository():
         assert has_space == ("By default" in str(local[tool.name].input_schema["properties"].get("space")))
 
 
-def request_of(name, **arguments):
+def request_of(name, handlers=None, **arguments):
     (tool,) = (tool for tool in TOOLS if tool.name == name)
-    return request_for_call(operation_of(tool), fields_of(operation_of(tool), DOCUMENT), arguments)
+    fields = fields_of(operation_of(tool), DOCUMENT) if handlers is None else handlers._fields[name]
+    return request_for_call(operation_of(tool), fields, arguments)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import msgspec
 from holdfast.core.event import Event, row_image
 from holdfast.core.lease import proof_of
 from holdfast.core.row import SECOND, Instant
+from holdfast.engine.command import Command
 from holdfast.engine.verbs.job_claims import ClaimJob
 from holdfast.engine.verbs.job_offers import WithdrawJobOffer
 from holdfast.engine.verbs.locks import AcquireLock
@@ -209,7 +210,9 @@ class LogChecker:
 
     def check_holder(self, event: Event, before: Image) -> None:
         """Only the newest live holder may write; other writes come from the end or the renewal of its session."""
-        request, session = self._world.requests.get(event.request_id), before.get("session")
+        request = self._world.requests.get(event.request_id)
+        noun, _, row_id = event.subject.partition(":")
+        session = before.get("session", row_id if noun == "session" else None)
         lease_id = None if request is None else request.lease_id_for(event.subject)
         if lease_id is not None:
             if proof_of(lease_id) != before["proof"]:
@@ -225,8 +228,17 @@ class LogChecker:
         elif isinstance(request, Request) and isinstance(request.command, AcquireLock):
             if request.command.by.id != before["principal"]:
                 self.fail(f"P4: {event.subject} was renewed by another principal")
-        elif session is None or request is None or subject_of(request.command) != f"session:{session}":
+        elif session is None or request is None or not self._is_sent_for(request.command, session):
             self.fail(f"P4: {event.kind} of {event.subject} by no holder")
+
+    def _is_sent_for(self, command: Command[Any], session: str) -> bool:
+        """Whether a command may renew what the session holds: it is about the session, or it carries its proof."""
+        acting, subject = command.acting_session(), f"session:{session}"
+        if subject_of(command) == subject:
+            return True
+        is_proof = acting is not None and proof_of(acting.lease_id) == self.images[subject]["proof"]
+        self._world.count("renewed by a write for its session")
+        return is_proof and acting is not None and acting.session_id == session
 
     def is_holder(self, subject: str, lease_id: str, at: Instant) -> bool:
         """Whether a lease id is that of the live holder."""

@@ -15,6 +15,7 @@ SOMETIMES = (
     "done", "claimed again", "offered", "handed_over",
     "crash", "extended", "lost race", "locked row", "lost notice", "waiter served", "duplicated request", "lost answer",
     "step of the wall clock", "outage", "suspended server", "session ended with a lease", "reissued", "resumed",
+    "renewed by a write for its session",
     "waiting", "reserved", "reduced", "enlarged", "left",
     "dead_lettered", "requeued", "cancelled", "due", "forced", "snapshot", "purged", "forgotten", "delivered again",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lease ids of what an agent holds, kept in a file that only its user can read.
+"""Lease ids of what an agent holds, and the secret of its session, kept in a file that only its user can read.
 
 Programs that run one after another, such as the verbs of the command line and the hooks of an agent, are one agent
 together: what one claims, another releases. There is one file for each server and agent. A change is made under a lock
@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.decoding import decode
 
@@ -30,24 +31,38 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _PRIVATE = 0o600
 
 
-class Entry(msgspec.Struct):
+FORMER_IDS = 8
+"""How many earlier lease ids of one grant are kept."""
+
+
+class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
     """A lease that the agent has."""
 
     lease_id: str
     until: float
     """When its time is over unless it is renewed, by the clock of this machine."""
+    former: tuple[str, ...] = ()
+    """Lease ids that it had before the agent resumed its session."""
+
+
+class SessionSecret(msgspec.Struct, frozen=True):
+    """What resumes the session of the agent's process."""
+
+    name: str
+    secret: str
 
 
 Entries = dict[str, Entry]
 """By kind and id: `job:deploy/web`."""
 
 
-class Document(msgspec.Struct):
+class Document(msgspec.Struct, omit_defaults=True):
     """The content of the file. Server and owner are for people who look into it."""
 
     server: str
     owner: str
     held: Entries
+    session: SessionSecret | None = None
 
 
 class LeaseMemory:
@@ -72,19 +87,60 @@ class LeaseMemory:
 
     def find(self, kind: str, row_id: str) -> str | None:
         """The lease id of what the agent holds, if it is known."""
-        entry = self._read().get(f"{kind}:{row_id}")
+        entry = self._read().held.get(f"{kind}:{row_id}")
         return None if entry is None else entry.lease_id
+
+    def find_current(self, kind: str, row_id: str, given: str) -> str:
+        """The lease id by which the agent holds it now, if it was `given` one from before it resumed its session."""
+        entry = self._read().held.get(f"{kind}:{row_id}")
+        return entry.lease_id if entry is not None and given in entry.former else given
+
+    def all_held(self) -> list[tuple[str, str, str]]:
+        """(kind, id, lease id) of everything that is remembered."""
+        return [(*_kind_and_id(key), entry.lease_id) for key, entry in self._read().held.items()]
 
     def remember(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
         """Keep the lease id of what the agent claimed or renewed, and that its time is over after some seconds."""
         entry = Entry(lease_id, time.time() + seconds)
-        self._change(lambda entries: entries | {f"{kind}:{row_id}": entry})
+        self._change_held(lambda entries: entries | {f"{kind}:{row_id}": entry})
+
+    def renew(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
+        """Keep that a lease was renewed, if it is still the one that the agent has."""
+        key = f"{kind}:{row_id}"
+
+        def change(entries: Entries) -> Entries:
+            known = entries.get(key)
+            if known is None or known.lease_id != lease_id:
+                return entries
+            return entries | {key: replace(known, until=time.time() + seconds)}
+
+        if self.find(kind, row_id) == lease_id:
+            self._change_held(change)
+
+    def reissue(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
+        """Keep the new lease id of what the agent holds since before it resumed its session, beside the former ones."""
+        key = f"{kind}:{row_id}"
+
+        def change(entries: Entries) -> Entries:
+            known = entries.get(key)
+            former = () if known is None else (known.lease_id, *known.former)[:FORMER_IDS]
+            return entries | {key: Entry(lease_id, time.time() + seconds, former)}
+
+        self._change_held(change)
 
     def forget(self, kind: str, row_id: str, lease_id: str) -> None:
         """Remove a lease that is over, unless the agent has another one by now."""
         over = (f"{kind}:{row_id}", lease_id)
         if self.find(kind, row_id) == lease_id:
-            self._change(lambda held: {key: each for key, each in held.items() if (key, each.lease_id) != over})
+            self._change_held(lambda held: {key: each for key, each in held.items() if (key, each.lease_id) != over})
+
+    def session(self) -> SessionSecret | None:
+        """What resumes the session of the agent's last process, if it had one."""
+        return self._read().session
+
+    def remember_session(self, session: SessionSecret | None) -> None:
+        """Keep what resumes the session, or forget it."""
+        self._change(lambda document: replace(document, session=session))
 
     def close(self) -> None:
         """Let another process have this owner."""
@@ -92,34 +148,42 @@ class LeaseMemory:
             os.close(self._process_lock)
             self._process_lock = None
 
-    def _change(self, change: Callable[[Entries], Entries]) -> None:
+    def _change_held(self, change: Callable[[Entries], Entries]) -> None:
         """Write the changed entries, without those whose time was over long ago."""
         oldest = time.time() - KEPT_SECONDS
+
+        def change_document(document: Document) -> Document:
+            held = {key: entry for key, entry in change(document.held).items() if entry.until > oldest}
+            return replace(document, held=held)
+
+        self._change(change_document)
+
+    def _change(self, change: Callable[[Document], Document]) -> None:
         try:
             with _locked(self.path.with_suffix(".lock")):
-                entries = change(self._read())
-                self._write({key: entry for key, entry in entries.items() if entry.until > oldest})
+                self._write(change(self._read()))
         except OSError as error:
             self._report(f"cannot remember lease ids in {self.path}: {error.strerror or error}")
 
-    def _read(self) -> Entries:
+    def _read(self) -> Document:
         """What the file has; nothing if it is missing or damaged."""
+        nothing = Document(self.url, self.owner, {})
         try:
             with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                return decode(file.read(), Document).held
+                return decode(file.read(), Document)
         except FileNotFoundError:
-            return {}
+            return nothing
         except (msgspec.DecodeError, UnicodeDecodeError):
             self._report(f"{self.path} is damaged, so the lease ids in it are lost: it is replaced by the next claim")
         except OSError as error:
             self._report(f"cannot read lease ids in {self.path}: {error.strerror or error}")
-        return {}
+        return nothing
 
-    def _write(self, entries: Entries) -> None:
+    def _write(self, document: Document) -> None:
         new = self.path.with_suffix(".new")
         with os.fdopen(os.open(new, _NEW_FILE, _PRIVATE), "wb") as file:
             os.fchmod(file.fileno(), _PRIVATE)
-            file.write(msgspec.json.encode(Document(self.url, self.owner, entries)))
+            file.write(msgspec.json.encode(document))
         new.replace(self.path)
 
     def _lock_process(self) -> bool:
@@ -133,6 +197,11 @@ class LeaseMemory:
         except OSError as error:
             self._report(f"cannot lock {self.path}: {error.strerror or error}")
         return True
+
+
+def _kind_and_id(key: str) -> tuple[str, str]:
+    kind, _, row_id = key.partition(":")
+    return kind, row_id
 
 
 def default_folder() -> Path:

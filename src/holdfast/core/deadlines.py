@@ -15,7 +15,7 @@ from holdfast.core.lease import Lease, renewal_interval
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
-from holdfast.core.task import Task
+from holdfast.core.task import Task, lease_ttl
 
 Held = TypeVar("Held", Lease, Task, Reservation)
 
@@ -23,6 +23,11 @@ Held = TypeVar("Held", Lease, Task, Reservation)
 def session_of(row: Lease | Task | Reservation) -> str | None:
     """The session whose end frees the row, if there is one."""
     return row.session if not isinstance(row, Lease) or row.ephemeral else None
+
+
+def ttl_of(row: Lease | Task | Reservation | Session) -> Instant:
+    """How long it lasts after a renewal."""
+    return lease_ttl(row) if isinstance(row, Task) else row.ttl
 
 
 def effective_deadline(row: Lease | Task | Reservation, session: Session | None) -> Instant | None:
@@ -43,10 +48,16 @@ def heartbeat_interval(row: Lease | Task | Reservation, now: Instant) -> Instant
 
     A third of the TTL, or of the time that its session still lasts, if that is shorter.
     """
-    ttl = row.lease_duration if isinstance(row, Task) else row.ttl
+    ttl = ttl_of(row)
     if session_of(row) is not None and row.expires_at is not None:
         ttl = min(ttl, max(row.expires_at - now, 0))
     return renewal_interval(ttl)
+
+
+def is_renewal_due(row: Lease | Task | Reservation | Session, now: Instant) -> bool:
+    """Whether a third of its TTL has passed since its last renewal: a write that carries its session renews it then."""
+    ttl = ttl_of(row)
+    return row.expires_at is not None and now >= row.expires_at - ttl + renewal_interval(ttl)
 
 
 def after_clock_step(expires_at: Instant, ttl: Instant, step: Instant, now: Instant) -> Instant:

@@ -7,6 +7,8 @@ LOCK_PART_LIMIT = 64
 MAX_ACL_ENTRIES = 100
 MAX_DELAY = 30 * 24 * 3600
 """Seconds: nothing is scheduled or delayed for longer than 30 days."""
+MAX_CLAIMED_LEASE = 900
+"""Seconds to which a claim may lengthen the lease of a task."""
 MIN_SESSION_TTL, MAX_SESSION_TTL, DEFAULT_SESSION_TTL = 10, 300, 60
 """Seconds of an OctoStore session; values outside are moved to the nearest bound."""
 MAX_WEBHOOK_URL = 2048

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.core import offer as offers
-from holdfast.core.deadlines import after_clock_step
+from holdfast.core.deadlines import after_clock_step, ttl_of
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.principal import Principal
@@ -135,7 +135,7 @@ class MoveDeadline(Command[bool], frozen=True):
         """The row with its deadline moved, and the end of its offer."""
         if isinstance(row, Session):
             return replace(row, expires_at=after_clock_step(expires_at, row.ttl, self.step, now))
-        ttl = offers.longest(row, row.lease_duration if isinstance(row, Task) else row.ttl)
+        ttl = offers.longest(row, ttl_of(row))
         moved = replace(row, expires_at=after_clock_step(expires_at, ttl, self.step, now))
         return offers.with_end(moved, lambda offer: after_clock_step(offer.until, offer.lasts, self.step, now))
 

@@ -13,6 +13,7 @@ from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key
 from holdfast.engine.batches.steps import with_token
+from holdfast.engine.session_renewal import ActingSession, needs_of, renew_by_write
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
 from holdfast.store.needs import Needs
@@ -95,23 +96,38 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """The command that gives back what was granted if the answer cannot be delivered; None if nothing was."""
         return None
 
+    def acting_session(self) -> ActingSession | None:
+        """The session that it is sent for: its success renews what that session holds."""
+        return None
+
     def once_keys(self) -> tuple[tuple[str, str], ...]:
         """(account, Idempotency-Key) of every stored answer it must load."""
         return () if self.once is None else ((self.account, self.once.key),)
 
     def all_needs(self) -> Needs:
-        """The rows to load, and the stored answer under its Idempotency-Key."""
-        needs = self.needs()
+        """The rows to load, with those of the session it is sent for, and the answer under its Idempotency-Key."""
+        needs, acting = self.needs(), self.acting_session()
+        if acting is not None:
+            needs = Needs.joined((needs, needs_of(self.account, acting)))
         return needs if self.once is None else replace(needs, answers=self.once_keys())
 
-    def run(self, view: View) -> T | Replayed:
-        """Decide, or replay the stored answer of a repeated request."""
+    def run(self, view: View, *, may_wait: bool = False) -> T | Replayed:
+        """Decide, or replay the stored answer of a repeated request. With `may_wait` the caller may go on waiting."""
         if self.once is not None:
             answer = view.answer(self.account, self.once.key)
             if answer is not None:
                 if answer.fingerprint != self.once.fingerprint:
                     raise IdempotencyConflict("this Idempotency-Key was used for a different request")
                 return self.replay(view, answer)
+        acting = self.acting_session()
+        if acting is None:
+            return self.decide(view)
+        if may_wait:  # a claim that waits takes effect when it is answered, and renews then
+            mark, outcome = view.mark(), self.decide(view)
+            if isinstance(outcome, Outcome) and outcome.waits:
+                return outcome
+            view.rewind(mark)
+        renew_by_write(view, self.account, acting)
         return self.decide(view)
 
     def remember(self, outcome: Any, now: Instant) -> Answer:

@@ -8,6 +8,7 @@ from holdfast.core import lease as leases
 from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
+from holdfast.core.deadlines import ttl_of
 from holdfast.core.lease import EXPIRED, JOB, SESSION_ENDED, Lease
 from holdfast.core.reservation import holding
 from holdfast.core.reservation import row as reservations
@@ -191,7 +192,7 @@ class GiveGrace(Command[bool], frozen=True):
             return False
         if self.unless_changed_since and row.changed_at > self.last_beat + OUTAGE_SECONDS * SECOND:
             return False
-        until = view.now + grace(view.now - self.last_beat, row.lease_duration if isinstance(row, Task) else row.ttl)
+        until = view.now + grace(view.now - self.last_beat, ttl_of(row))
         if (row.expires_at or 0) >= until:
             return False
         view.put(_with_grace(row, until, self.last_beat), "extended")

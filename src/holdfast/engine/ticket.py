@@ -116,7 +116,7 @@ class Ticket:
         """Run its command; after a wait, only if the caller's key still works."""
         if self.key is not None and self.is_waiting:
             self.key.check(view.find(Principal, self.key.account, self.key.principal), view.now)
-        return self.command.run(view)
+        return self.command.run(view, may_wait=self.deadline is not None and not self.is_last_try)
 
 
 def deliver(replies: list[tuple[Ticket, Any]]) -> None:

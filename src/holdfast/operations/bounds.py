@@ -9,6 +9,7 @@ from __future__ import annotations
 from holdfast.core.limits import (
     DEFAULT_SESSION_TTL,
     MAX_ACL_ENTRIES,
+    MAX_CLAIMED_LEASE,
     MAX_DELAY,
     MAX_PATH_LENGTH,
     MAX_RESERVED_PATHS,
@@ -63,6 +64,8 @@ TASK_PAYLOAD = JsonSize(64 * KB, depth=5)
 TASK_PRIORITY = Range(0, 100, if_omitted=0)
 TASK_MAX_ATTEMPTS = Range(1, 10, if_omitted=3)
 TASK_LEASE = Range(30, HOUR, if_omitted=300)
+CLAIMED_TASK_LEASE = Range(TASK_LEASE.least, MAX_CLAIMED_LEASE)
+"""Seconds to which a claim may lengthen the lease of a task."""
 TASK_DELAY = Range(0, MAX_DELAY)
 TASK_UNIQUE_KEY = Length(255, least=1)
 TASK_LABEL = Length(255)
@@ -132,13 +135,19 @@ ELECTION_TTL = Range(5, 300, if_omitted=30)
 
 MORE_TYPES = Count(TASK_CLAIM_TYPES.most - 1)
 """One less than the limit, because `type` counts as well."""
-_CLAIMER: dict[str, Bound] = {"worker_id": TASK_LABEL, "session_lease_id": TASK_LABEL}
+_CLAIMER: dict[str, Bound] = {
+    "worker_id": TASK_LABEL,
+    "session_lease_id": TASK_LABEL,
+    "lease_duration_seconds": CLAIMED_TASK_LEASE,
+}
+_SESSION: dict[str, Bound] = {"session_lease_id": SESSION_LEASE_ID}
 _HANDOVER: dict[str, Bound] = {"note": NOTE, "checkpoint": CHECKPOINT}
 _PROOF: dict[str, Bound] = {
     "lease_id": TASK_LABEL,
     "worker_id": TASK_LABEL,
     **_HANDOVER,
     "progress": PROGRESS,
+    **_SESSION,
 }
 _CLAIM_JOB: dict[str, Bound] = {
     "owner": JOB_OWNER,
@@ -163,8 +172,13 @@ _TASK_TEXTS = ("cursor", "type", "tag", "key", "uniqueKey", "worker", "sessionId
 FIELDS: dict[str, dict[str, Bound]] = {
     "claim_job": {**_CLAIM_JOB, "offer": OFFER_CODE},
     "claim_any_job": {"any_of": ANY_OF, **_CLAIM_JOB},
-    "heartbeat_job": {"ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most), **_HANDOVER, "progress": PROGRESS},
-    "release_job": {**_HANDOVER, "result": JOB_RESULT, "done_for_seconds": DONE_FOR},
+    "heartbeat_job": {
+        "ttl_seconds": Range(JOB_TTL.least, JOB_TTL.most),
+        **_HANDOVER,
+        "progress": PROGRESS,
+        **_SESSION,
+    },
+    "release_job": {**_HANDOVER, "result": JOB_RESULT, "done_for_seconds": DONE_FOR, **_SESSION},
     "offer_job": _OFFER,
     "heartbeat_leases": {"leases": HEARTBEAT_LEASES},
     "force_release_job": {"reason": FORCE_REASON},
@@ -180,9 +194,9 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "wait_seconds": WAIT,
         "waiting_id": WAITING_ID,
     },
-    "heartbeat_reservation": {"ttl_seconds": Range(RESERVATION_TTL.least, RESERVATION_TTL.most)},
-    "release_files": {"paths": Count(RESERVED_PATHS.most)},
-    "extend_reservation": {"paths": RESERVED_PATHS},
+    "heartbeat_reservation": {"ttl_seconds": Range(RESERVATION_TTL.least, RESERVATION_TTL.most), **_SESSION},
+    "release_files": {"paths": Count(RESERVED_PATHS.most), **_SESSION},
+    "extend_reservation": {"paths": RESERVED_PATHS, **_SESSION},
     "offer_reservation": _OFFER,
     "claim_reservation": {
         "owner": JOB_OWNER,

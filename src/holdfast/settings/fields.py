@@ -11,6 +11,7 @@ import msgspec
 
 from holdfast.core.plan import SELF_HOSTED
 from holdfast.core.webhooks.delivery import SCHEDULE
+from holdfast.operations.bounds import CLAIMED_TASK_LEASE, SESSION_TTL
 from holdfast.telemetry.logs import FORMATS, LEVELS
 
 PREFIX = "HOLDFAST_"
@@ -244,6 +245,23 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             unit="seconds",
         ),
         _number("webhook_timeout", 15, (1, 30), "How long a receiver may take to answer.", unit="seconds"),
+    ),
+    "MCP over stdio": (
+        _number(
+            "mcp_session_seconds",
+            60,
+            (SESSION_TTL.least, CLAIMED_TASK_LEASE.most),
+            "How long what was claimed through `holdfast mcp` stays claimed after the program was killed; it renews"
+            " three times as often.",
+            unit="seconds",
+        ),
+        _number(
+            "mcp_idle_minutes",
+            60,
+            (1, 7 * 24 * 60),
+            "`holdfast mcp` stops renewing after this time without a tool call.",
+            unit="minutes",
+        ),
     ),
     "Plans and payments": (
         _value(

@@ -67,6 +67,8 @@ class Settings(msgspec.Struct, frozen=True):
     webhook_retries: tuple[float, ...] = _default("webhook_retries")
     webhook_timeout: int = _default("webhook_timeout")
     ca_bundle: str | None = None
+    mcp_session_seconds: int = _default("mcp_session_seconds")
+    mcp_idle_minutes: int = _default("mcp_idle_minutes")
     plan: str = _default("plan")
     plans: Catalogue = msgspec.field(default_factory=lambda: PLANS)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -20,9 +21,11 @@ from tests.linearizability.model.objects import (
     may_live,
     session_may_be_over,
     session_may_live,
+    ways_to_renew,
     without_holder,
 )
 
+Step = Callable[[State, Call, Moment], Iterator[Changes]]
 Refusal = Callable[[State, Any, Call, Moment], Iterator[Changes]]
 
 
@@ -144,6 +147,18 @@ def not_mine(state: State, held: Held, call: Call, now: Moment) -> Iterator[Chan
 
 
 REFUSALS: dict[str, Refusal] = {"job": lost, "task": not_mine, "reservation": not_mine}
+
+
+def renewing(claim: Step, state: State, call: Call, now: Moment) -> Iterator[Changes]:
+    """What a claim changes after it has renewed the session that it is for; one that is refused renews nothing."""
+    refused = call.answer is not None and call.answer["is"] not in {"granted", "held", "done", "empty"}
+    if call.args.get("session") is None or refused or not may_claim_for(state, call, now):
+        yield from claim(state, call, now)
+        return
+    now = now.after(state["session", call.args["session"]].at)
+    for renewed in ways_to_renew(state, call.args["session"], now):
+        for changes in claim(ChainMap(renewed, state) if renewed else state, call, now):  # type: ignore[arg-type]
+            yield renewed | changes
 
 
 def may_claim_for(state: State, call: Call, now: Moment) -> bool:

@@ -14,6 +14,7 @@ from tests.linearizability.model.holders import (
     may_refuse_code,
     may_refuse_session,
     reading,
+    renewing,
     session_of,
 )
 from tests.linearizability.model.objects import (
@@ -34,6 +35,10 @@ from tests.linearizability.model.objects import (
 
 def claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """Granted if it is free, else held; refused if the session to claim for is over or was resumed by another."""
+    return renewing(_claim_job, state, call, now)
+
+
+def _claim_job(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     if "offer" in call.args:
         yield from _take_over(state, call, now)
         return

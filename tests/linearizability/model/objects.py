@@ -210,6 +210,26 @@ def holdings(state: State, session: str) -> list[Key]:
     ]
 
 
+SHORTEST_INTERVAL = 1_000_000 // 3
+"""Microseconds: nothing is renewed more often by writes that carry the proof of its session."""
+
+
+def ways_to_renew(state: State, session: str, now: Moment) -> Iterator[Changes]:
+    """What a write for a session renews: the session and what it holds, each if a third of its TTL has passed."""
+    ways: list[Changes] = [{}]
+    for key in (("session", session), *holdings(state, session)):
+        before = state[key]
+        left = before.ttl - max(before.ttl // 3, SHORTEST_INTERVAL)
+        """It is due from this long before its deadline on."""
+        after: list[Any] = []
+        if now.soonest < before.latest - left or may_expire(before, now):
+            after.append(before)
+        if now.latest >= before.soonest - left and may_live(before, now):
+            after.append(before._replace(at=now.at, **deadline(now, before.ttl)))
+        ways = [way | ({} if each is before else {key: each}) for way in ways for each in after]
+    yield from ways
+
+
 def ways_to_end(state: State, session: str, now: Moment, *, expired: bool) -> Iterator[Changes]:
     """What a session's end changes: itself, and everything held for it, at once.
 

@@ -17,6 +17,7 @@ from tests.linearizability.model.holders import (
     may_refuse_session,
     not_mine,
     reading,
+    renewing,
     session_of,
 )
 from tests.linearizability.model.objects import (
@@ -40,6 +41,10 @@ from tests.linearizability.model.patterns import conflict
 
 def reserve(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """All paths if nothing that is in the way may still be held, else held by whoever has conflicting ones."""
+    return renewing(_reserve, state, call, now)
+
+
+def _reserve(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     kind = None if call.answer is None else call.answer["is"]
     in_the_way = _in_the_way(state, call, call.args["mode"])
     now = now.after(max((state[key].at for key in in_the_way), default=0))
@@ -114,6 +119,10 @@ def _grant(state: State, call: Call, now: Moment, before: Reservation) -> Iterat
 
 def take_reservation(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """Granted for the code of an open offer, refused for any other."""
+    return renewing(_take_reservation, state, call, now)
+
+
+def _take_reservation(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     key = ("reservation", call.args["reservation"])
     held: Reservation = state[key]
     kind = None if call.answer is None else call.answer["is"]

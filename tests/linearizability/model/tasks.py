@@ -15,6 +15,7 @@ from tests.linearizability.model.holders import (
     not_mine,
     reading,
     renew,
+    renewing,
 )
 from tests.linearizability.model.objects import (
     CLAIMED,
@@ -44,6 +45,10 @@ def create_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
 
 def claim_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """One pending task of a queue, or empty if it has none; or the one whose offer the code accepts."""
+    return renewing(_claim_task, state, call, now)
+
+
+def _claim_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     if "offer" in call.args:
         yield from _take_over(state, call, now)
         return

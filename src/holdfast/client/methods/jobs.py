@@ -89,6 +89,8 @@ class JobMethods(Caller[R]):
         note: str | None = None,
         checkpoint: Any = None,
         progress: Any = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Renew a job's lease; `note` and `checkpoint` are kept for the next owner, `progress` is visible to others."""
         return self.call(
@@ -100,6 +102,8 @@ class JobMethods(Caller[R]):
             note=note,
             checkpoint=checkpoint,
             progress=progress,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def heartbeat_leases(self, leases: list[dict[str, Any]]) -> R:
@@ -121,6 +125,8 @@ class JobMethods(Caller[R]):
         outcome: str | None = None,
         result: Any = None,
         done_for_seconds: int | None = DONE_FOR.default,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Release a job; `note` and `checkpoint` are kept for the next owner.
 
@@ -137,6 +143,8 @@ class JobMethods(Caller[R]):
             outcome=outcome,
             result=result,
             done_for_seconds=done_for(done_for_seconds) if outcome == "done" else None,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def offer_job(

@@ -46,24 +46,67 @@ class ReservationMethods(Caller[R]):
         )
 
     def heartbeat_reservation(
-        self, reservation_id: str, lease_id: str, *, token: int | None = None, ttl_seconds: int | None = None
+        self,
+        reservation_id: str,
+        lease_id: str,
+        *,
+        token: int | None = None,
+        ttl_seconds: int | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Renew a reservation."""
         return self.call(
-            "heartbeat_reservation", id=reservation_id, lease_id=lease_id, token=token, ttl_seconds=ttl_seconds
+            "heartbeat_reservation",
+            id=reservation_id,
+            lease_id=lease_id,
+            token=token,
+            ttl_seconds=ttl_seconds,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def release_files(
-        self, reservation_id: str, lease_id: str, paths: list[str] | None = None, *, token: int | None = None
+        self,
+        reservation_id: str,
+        lease_id: str,
+        paths: list[str] | None = None,
+        *,
+        token: int | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Release all files of a reservation, or some: `paths` are patterns of it, as they were written."""
-        return self.call("release_files", id=reservation_id, lease_id=lease_id, paths=paths, token=token)
+        return self.call(
+            "release_files",
+            id=reservation_id,
+            lease_id=lease_id,
+            paths=paths,
+            token=token,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
+        )
 
     def extend_reservation(
-        self, reservation_id: str, lease_id: str, paths: list[str], *, token: int | None = None
+        self,
+        reservation_id: str,
+        lease_id: str,
+        paths: list[str],
+        *,
+        token: int | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Add files to a reservation, all or none, at once. `status` is `reserved`, or `held` with `conflicts`."""
-        return self.call("extend_reservation", id=reservation_id, lease_id=lease_id, paths=paths, token=token)
+        return self.call(
+            "extend_reservation",
+            id=reservation_id,
+            lease_id=lease_id,
+            paths=paths,
+            token=token,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
+        )
 
     def offer_reservation(
         self,

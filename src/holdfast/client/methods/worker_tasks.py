@@ -20,8 +20,11 @@ class WorkerTaskMethods(Caller[R]):
         wait_seconds: float | None = None,
         session_id: str | None = None,
         session_lease_id: str | None = None,
+        lease_duration_seconds: int | None = None,
     ) -> R:
         """Claim the next task of some types; `wait_seconds` waits for one.
+
+        `lease_duration_seconds` lengthens the lease, for this claim and its renewals; it never shortens it.
 
         See `Client.task` and `Worker` for claims that are renewed and finished for you.
         """
@@ -34,6 +37,7 @@ class WorkerTaskMethods(Caller[R]):
             wait_seconds=wait_seconds,
             session_id=session_id,
             session_lease_id=session_lease_id,
+            lease_duration_seconds=lease_duration_seconds,
         )
 
     def claim_task_by_id(
@@ -44,6 +48,7 @@ class WorkerTaskMethods(Caller[R]):
         session_id: str | None = None,
         session_lease_id: str | None = None,
         offer: str | None = None,
+        lease_duration_seconds: int | None = None,
     ) -> R:
         """Claim a task by its id; with the code of an `offer` you take it over from its holder."""
         return self.call(
@@ -53,6 +58,7 @@ class WorkerTaskMethods(Caller[R]):
             session_id=session_id,
             session_lease_id=session_lease_id,
             offer=offer,
+            lease_duration_seconds=lease_duration_seconds,
         )
 
     def heartbeat(
@@ -65,6 +71,8 @@ class WorkerTaskMethods(Caller[R]):
         note: str | None = None,
         checkpoint: Any = None,
         progress: Any = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Renew the lease of a task."""
         return self.call(
@@ -76,6 +84,8 @@ class WorkerTaskMethods(Caller[R]):
             note=note,
             checkpoint=checkpoint,
             progress=progress,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def complete_task(
@@ -90,6 +100,8 @@ class WorkerTaskMethods(Caller[R]):
         progress: Any = None,
         result: dict[str, Any] | None = None,
         output_id: str | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Complete a task with its result."""
         return self.call(
@@ -103,6 +115,8 @@ class WorkerTaskMethods(Caller[R]):
             progress=progress,
             result=result,
             output_id=output_id,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def fail_task(
@@ -119,6 +133,8 @@ class WorkerTaskMethods(Caller[R]):
         error_code: str | None = None,
         retry_after_seconds: int | None = None,
         permanent: bool | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Fail the current attempt at a task: it is retried, or becomes a dead letter.
 
@@ -137,6 +153,8 @@ class WorkerTaskMethods(Caller[R]):
             error_code=error_code,
             retry_after_seconds=retry_after_seconds,
             permanent=permanent,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def release_task(
@@ -150,6 +168,8 @@ class WorkerTaskMethods(Caller[R]):
         checkpoint: Any = None,
         progress: Any = None,
         delay_seconds: int | None = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Return a task to its queue; the attempt is not counted."""
         return self.call(
@@ -162,6 +182,8 @@ class WorkerTaskMethods(Caller[R]):
             checkpoint=checkpoint,
             progress=progress,
             delay_seconds=delay_seconds,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def snooze_task(
@@ -175,6 +197,8 @@ class WorkerTaskMethods(Caller[R]):
         note: str | None = None,
         checkpoint: Any = None,
         progress: Any = None,
+        session_id: str | None = None,
+        session_lease_id: str | None = None,
     ) -> R:
         """Return a task to its queue until later; the attempt is not counted."""
         return self.call(
@@ -187,6 +211,8 @@ class WorkerTaskMethods(Caller[R]):
             checkpoint=checkpoint,
             progress=progress,
             seconds=seconds,
+            session_id=session_id,
+            session_lease_id=session_lease_id,
         )
 
     def offer_task(

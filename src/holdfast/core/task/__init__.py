@@ -72,6 +72,7 @@ from holdfast.core.task.row import (
     deadline,
     is_purgeable,
     last_attempt,
+    lease_ttl,
 )
 
 __all__ = [
@@ -124,6 +125,7 @@ __all__ = [
     "is_schedule_due",
     "lapse",
     "last_attempt",
+    "lease_ttl",
     "longest_wait",
     "make_ready",
     "queue_order",

@@ -179,6 +179,7 @@ _NO_HOLDER: dict[str, Any] = {
     "cancel_requested": False,
     "worker": None,
     "offer": None,
+    "lengthened_to": None,
 }
 
 

@@ -10,9 +10,20 @@ from msgspec.structs import replace
 from holdfast.core import offer as offers
 from holdfast.core.errors import InvalidTransition, LeaseExpired, LeaseSuperseded, NotYetClaimable, TaskClaimed
 from holdfast.core.lease import RESTORED_MESSAGE, is_live
+from holdfast.core.limits import MAX_CLAIMED_LEASE
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task.queueing import is_claimable
-from holdfast.core.task.row import CLAIMED, COMPLETED, EXPIRED, HANDED_OVER, PENDING, RESTORED, Task, last_attempt
+from holdfast.core.task.row import (
+    CLAIMED,
+    COMPLETED,
+    EXPIRED,
+    HANDED_OVER,
+    PENDING,
+    RESTORED,
+    Task,
+    last_attempt,
+    lease_ttl,
+)
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -21,6 +32,8 @@ class Claim(msgspec.Struct, frozen=True):
     worker: str | None
     principal: str
     session: str | None = None
+    lease: Instant | None = None
+    """How long the lease shall last, if that is longer than the task's own."""
 
 
 class Handover(msgspec.Struct, frozen=True):
@@ -33,6 +46,7 @@ class Handover(msgspec.Struct, frozen=True):
 
 def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Task:
     """Give a pending task to a worker: this uses one attempt."""
+    lease = min(by.lease or 0, MAX_CLAIMED_LEASE * SECOND)
     return replace(
         task,
         state=CLAIMED,
@@ -45,7 +59,8 @@ def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Tas
         proof=proof,
         token=token,
         claimed_at=now,
-        expires_at=now + task.lease_duration,
+        lengthened_to=lease if lease > task.lease_duration else None,
+        expires_at=now + max(lease, task.lease_duration),
     )
 
 
@@ -108,12 +123,12 @@ def is_repeat(task: Task, proof: str | None, outcome: str, *, worker: str | None
 
 def heartbeat(task: Task, now: Instant) -> Task:
     """Renew the lease to its full duration from now; an offered task keeps a later deadline."""
-    return replace(task, expires_at=offers.renewed_until(task, now + task.lease_duration, now))
+    return replace(task, expires_at=offers.renewed_until(task, now + lease_ttl(task), now))
 
 
 def reissue(task: Task, *, proof: str, token: int, now: Instant) -> Task:
     """Give a holder that resumed a new lease id and a larger token, so that its old process is fenced off."""
-    return replace(task, proof=proof, token=token, expires_at=now + task.lease_duration)
+    return replace(task, proof=proof, token=token, expires_at=now + lease_ttl(task))
 
 
 def with_handover(task: Task, handover: Handover) -> Task:

@@ -53,7 +53,7 @@ class Task(Row, frozen=True):
         ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
         (
             "state", "ready", "scheduled_at", "place", "attempt_count", "attempt", "worker", "principal", "session",
-            "proof", "token", "claimed_at", "offer",
+            "proof", "token", "claimed_at", "offer", "lengthened_to",
         ),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested", "cancel_reason"),
@@ -111,6 +111,8 @@ class Task(Row, frozen=True):
     """The reason given with the last request to cancel it."""
     offer: str | None = None
     """An Offer as JSON: the last one of the present holder."""
+    lengthened_to: Instant | None = None
+    """How long the lease of the present holder lasts, if its claim made it longer than `lease_duration`."""
 
 
 def check_found(task: Task | None) -> Task:
@@ -123,6 +125,11 @@ def check_found(task: Task | None) -> Task:
 def last_attempt(task: Task) -> Attempt | None:
     """How the last attempt ended, if there was one."""
     return None if task.ended is None else decode(task.ended, Attempt)
+
+
+def lease_ttl(task: Task) -> Instant:
+    """How long its lease lasts after a renewal."""
+    return task.lengthened_to or task.lease_duration
 
 
 def deadline(task: Task) -> Instant | None:

@@ -16,6 +16,7 @@ from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.expiry import expire_lease_if_due
+from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.verbs.jobs import ReleaseJob, check_owner
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
@@ -33,6 +34,11 @@ class Claimed(LeaseOutcome, frozen=True):
 
 class Done(LeaseOutcome, frozen=True):
     """The work is done already: nothing was granted."""
+
+    @property
+    def binding(self) -> bool:
+        """A repeated request is decided again: the job may be free by then."""
+        return False
 
 
 class HeldAny(Held, frozen=True, kw_only=True):
@@ -70,6 +76,12 @@ class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
         if self.session_id is not None:
             rows += ((Session.table, self.account, self.session_id),)
         return Needs(rows=rows)
+
+    def acting_session(self) -> ActingSession | None:
+        """The session to claim for, if its lease id was sent as well."""
+        if self.session_id is None or self.session_lease_id is None:
+            return None
+        return ActingSession(self.by.id, self.session_id, self.session_lease_id)
 
     def keys(self) -> tuple[Key, ...]:
         """The leases of all jobs that it may claim."""

@@ -13,6 +13,7 @@ from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, LeaseOutcome, Replayed
 from holdfast.engine.expiry import expire_lease_if_due
+from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
 from holdfast.store.needs import Needs
@@ -40,6 +41,12 @@ class HolderCommand(JobCommand, frozen=True):
     token: int | None = None
     note: str | None = None
     checkpoint: str | None = None
+    session: ActingSession | None = None
+    """The session that it is sent for."""
+
+    def acting_session(self) -> ActingSession | None:
+        """The session that it is sent for."""
+        return self.session
 
     def size(self) -> int:
         """The size of its texts."""

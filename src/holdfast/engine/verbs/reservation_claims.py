@@ -18,6 +18,7 @@ from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import expire_reservation_if_due
+from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.verbs.reservations import (
     CALLER_LEFT,
     ChangedReservation,
@@ -50,6 +51,17 @@ class ClaimingFiles(Command[Outcome], frozen=True, kw_only=True):
     lease_id: str
     """The lease id of a claim without `session_lease_id`."""
     session_lease_id: str | None = None
+
+    def claimed_for(self) -> str | None:
+        """The session that it claims for."""
+        raise NotImplementedError  # pragma: no cover - every claim has its own
+
+    def acting_session(self) -> ActingSession | None:
+        """The session to claim for, if its lease id was sent as well."""
+        session_id = self.claimed_for()
+        if session_id is None or self.session_lease_id is None:
+            return None
+        return ActingSession(self.by.id, session_id, self.session_lease_id)
 
     def session_key(self, session_id: str | None) -> tuple[Key, ...]:
         """The session that it claims for."""
@@ -104,6 +116,10 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
     waiting_id: str | None = None
     """The place that an earlier call of the caller kept."""
     may_wait: bool = False
+
+    def claimed_for(self) -> str | None:
+        """The session that it claims for."""
+        return self.request.session
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
@@ -178,6 +194,10 @@ class TakeReservation(ClaimingFiles, frozen=True, kw_only=True):
     owner: str
     ttl: Instant
     session_id: str | None = None
+
+    def claimed_for(self) -> str | None:
+        """The session that it claims for."""
+        return self.session_id
 
     def needs(self) -> Needs:
         """The reservation, and the session that it is claimed for."""

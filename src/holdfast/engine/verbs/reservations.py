@@ -20,6 +20,7 @@ from holdfast.core.session import Session
 from holdfast.engine.batches.steps import with_token
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import expire_reservation_if_due
+from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -77,6 +78,12 @@ class HolderOfReservation(ReservationCommand, frozen=True, kw_only=True):
 
     lease_id: str
     token: int | None = None
+    session: ActingSession | None = None
+    """The session that it is sent for."""
+
+    def acting_session(self) -> ActingSession | None:
+        """The session that it is sent for."""
+        return self.session
 
     def find_held(self, view: View) -> Reservation:
         """The caller's reservation, or LeaseLost."""

@@ -21,6 +21,7 @@ from holdfast.core.task import Task
 from holdfast.engine.batches.steps import with_token
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import end_session, expire_holdings
+from holdfast.engine.session_renewal import renew_holdings
 from holdfast.engine.verbs.octostore_sessions import with_holdings
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
@@ -180,15 +181,7 @@ class HeartbeatSession(GenerationCommand, frozen=True):
         """The session and its holdings, with their deadlines moved."""
         renewed = sessions.write_context(sessions.keep_alive(self.session(view), view.now), self.context, None)
         session = view.put(renewed, "renewed")
-        for lease in view.leases_of(self.account, self.session_id):
-            if leases.is_live(lease, view.now):
-                view.put(leases.extend(lease, ttl=lease.ttl, now=view.now), "renewed")
-        for task in view.tasks_of(self.account, self.session_id):
-            if leases.is_live(task, view.now):
-                view.put(tasks.heartbeat(task, view.now), "renewed")
-        for row in view.reservations_of(self.account, self.session_id):
-            if leases.is_live(row, view.now):
-                view.put(holding.renew(row, ttl=None, now=view.now), "renewed")
+        renew_holdings(view, self.account, self.session_id)
         return self.state(view, session)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core import offer as offers
-from holdfast.core.deadlines import effective_deadline, session_of
+from holdfast.core.deadlines import effective_deadline, session_of, ttl_of
 from holdfast.core.lease import ELECTION, Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
@@ -104,7 +104,7 @@ def read_holdings(reader: Reader, rows: Sequence[Lease | Reservation | Task], en
 
 def _holding(row: Lease | Reservation | Task, session: Session | None, now: Instant, engine: Engine) -> Holding:
     expires_at = effective_deadline(row, session)
-    ttl = offers.longest(row, row.lease_duration if isinstance(row, Task) else row.ttl)
+    ttl = offers.longest(row, ttl_of(row))
     offer = offers.open_offer(row, now)
     common: dict[str, Any] = {
         "id": row.id,

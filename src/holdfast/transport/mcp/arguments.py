@@ -25,15 +25,19 @@ def request_for_call(operation: Operation, fields: tuple[Field, ...], arguments:
     values = _sort_arguments(fields, arguments, rest=QUERY if operation.method == "GET" else BODY)
     path = operation.path
     for field in fields:
-        if field.wire == LEASE_ID and not values[BODY].get(LEASE_ID):
+        if field.if_omitted is not None:
+            values[field.location].setdefault(field.wire, field.if_omitted)
+        if field.wire == LEASE_ID and field.required and not values[BODY].get(LEASE_ID):
             raise _missing(field)
         if field.location == PATH:
             path = re.sub(r"{\w+(\.\.\.)?}", _path_segment(field, values[PATH].get(field.wire)), path, count=1)
     headers = [ACCEPT, *(_header(name, value) for name, value in values[HEADER].items())]
     if operation.method == "GET":
         query = {name: _query_text(value) for name, value in values[QUERY].items()}
-        return ToolRequest(operation.method, path, _encode_or_refuse(urlencode, query), tuple(headers))
-    return ToolRequest(operation.method, path, "", (*headers, JSON), _encode_or_refuse(encode, values[BODY]))
+        text = _encode_or_refuse(urlencode, query)
+        return ToolRequest(operation.method, path, text, tuple(headers), operation=operation.name)
+    body = _encode_or_refuse(encode, values[BODY])
+    return ToolRequest(operation.method, path, "", (*headers, JSON), body, operation.name)
 
 
 def with_space(

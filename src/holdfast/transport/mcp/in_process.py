@@ -21,6 +21,8 @@ class ToolRequest(msgspec.Struct, frozen=True):
     query: str = ""
     headers: tuple[Header, ...] = ()
     body: bytes = b""
+    operation: str = ""
+    """The operation of a tool call; empty for other requests."""
 
 
 class ToolResponse(msgspec.Struct, frozen=True):

@@ -19,9 +19,16 @@ from holdfast.transport.http.system.openapi import camel
 Node = dict[str, Any]
 
 PATH, QUERY, BODY, HEADER = "path", "query", "body", "header"
-IDEMPOTENCY_KEY = "Idempotency-Key"
+IDEMPOTENCY_KEY, SESSION_SECRET = "Idempotency-Key", "Holdfast-Session-Secret"
 MILLISECONDS = 1000
 LEASE_ID, SPACE = "lease_id", "space"
+
+CLAIM_SECONDS = bounds.CLAIMED_TASK_LEASE.most
+_CLAIM_TIMES = {
+    **dict.fromkeys(("claim_job", "claim_any_job"), "ttl_seconds"),
+    **dict.fromkeys(("claim_task", "claim_task_by_id"), "lease_duration_seconds"),
+}
+"""Fields that say how long a claim lasts, beside those whose default is as long."""
 
 _SECONDS = ("_seconds", "Seconds")
 _BOUNDS = ("minimum", "maximum", "default")
@@ -74,6 +81,11 @@ _DESCRIPTIONS_BY_OPERATION = {
         "waitingId": "The `waiting_id` of the last answer, at most 10 s old: keeps your place among those who wait.",
     },
     "release_files": {"paths": "Only these of the reserved paths, as you wrote them; without it, all."},
+    "list_mine": {
+        "owner": "Only what was claimed under this name.",
+        "sessionId": "Only what this session holds; with its `secret`, the answer has the lease ids.",
+        "secret": "The secret that opening the session returned.",
+    },
     "check_files": {
         "space": "The repository: `space` in its `.holdfast.toml`, usually owner/name.",
         "paths": "Files, relative to the root of the repository, without wildcards.",
@@ -82,6 +94,11 @@ _DESCRIPTIONS_BY_OPERATION = {
 }
 _RESERVATION = "/v1/reservations/{id}"
 _DEFAULT_SPACE = "By default that of the folder in which this program runs."
+_AGENT_DEFAULTS = {
+    LEASE_ID: "By default the one that this program remembers.",
+    "owner": "By default the name of this agent.",
+    "worker_id": "By default the name of this agent.",
+}
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -96,6 +113,8 @@ class Field(msgspec.Struct, frozen=True):
     duration: bool = False
     """Whether the request has it in seconds."""
     description: str | None = None
+    if_omitted: int | None = None
+    """What the request has if the call has no such argument."""
 
 
 def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
@@ -115,6 +134,8 @@ def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
     keys = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == IDEMPOTENCY_KEY]
     if keys and not any(field.argument == "idempotencyKey" for field in fields):
         fields.append(Field("idempotencyKey", IDEMPOTENCY_KEY, HEADER, keys[0]["schema"], required=False))
+    secrets = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == SESSION_SECRET]
+    fields += [Field("secret", SESSION_SECRET, HEADER, each["schema"], required=False) for each in secrets]
     return tuple(_named(field, operation) for field in fields)
 
 
@@ -123,6 +144,27 @@ def with_default_space(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     return tuple(
         replace(field, required=False, description=f"{field.description} {_DEFAULT_SPACE}")
         if field.wire == SPACE
+        else field
+        for field in fields
+    )
+
+
+def with_agent_defaults(fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The arguments where the program is one agent, which has a name and knows its lease ids: they are optional."""
+    return tuple(
+        replace(field, required=False, description=f"{field.description} {_AGENT_DEFAULTS[field.wire]}")
+        if field.wire in _AGENT_DEFAULTS
+        else field
+        for field in fields
+    )
+
+
+def with_claim_time(operation: Operation, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The arguments of a claim by a model that renews by itself: it lasts longer, since models think for minutes."""
+    wire = _CLAIM_TIMES.get(operation.name)
+    return tuple(
+        replace(field, if_omitted=CLAIM_SECONDS, schema=field.schema | {"default": CLAIM_SECONDS * MILLISECONDS})
+        if field.wire == wire
         else field
         for field in fields
     )

@@ -180,6 +180,15 @@ TOOLS = (
         is_read_only=True,
     ),
     Tool(
+        "my_work",
+        "list_mine",
+        "List what you hold",
+        "List the jobs, files and tasks that you hold, with checkpoints, notes and time left: after a restart, or when "
+        "you no longer know what you claimed. `lease_id` is shown only to a caller that proves to be the session "
+        "that claimed it. What is not listed you do not hold: claim it again before you go on with it.",
+        is_read_only=True,
+    ),
+    Tool(
         "list_events",
         "list_events",
         "Read the event log",

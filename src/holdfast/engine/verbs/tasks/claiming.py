@@ -15,11 +15,12 @@ from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import proof_of
 from holdfast.core.plan import Allowance
 from holdfast.core.principal import Principal
-from holdfast.core.row import Key
+from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.core.task import Claim, Task
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.engine.expiry import expire_task_if_due
+from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.base import TaskOutcome, metered_accounts
 from holdfast.engine.verbs.tasks.holding import UndeliverTask
@@ -72,6 +73,14 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     session_lease_id: str | None = None
     """The session's lease id: with it, an older generation of the session is refused."""
     allowance: Allowance | None = None
+    lease: Instant | None = None
+    """How long the lease shall last, if that is longer than the task's own."""
+
+    def acting_session(self) -> ActingSession | None:
+        """The session to claim for, if its lease id was sent as well."""
+        if self.session_id is None or self.session_lease_id is None:
+            return None
+        return ActingSession(self.by.id, self.session_id, self.session_lease_id)
 
     def caller_needs(self) -> Needs:
         """The session that claims, what it holds, and the usage of the account."""
@@ -118,7 +127,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     def take(self, view: View, task: Task) -> GrantedTask:
         """Claim one task."""
         lease_id = lease_id_from(self.seed, task.id)
-        claim = Claim(worker=self.worker, principal=self.by.id, session=self.session_id)
+        claim = Claim(worker=self.worker, principal=self.by.id, session=self.session_id, lease=self.lease)
         taken = tasks.claim(task, claim, proof=proof_of(lease_id), token=view.token(), now=view.now)
         if self.session_id is not None and self.session_lease_id is not None:
             lease_id = held_lease_id(self.session_lease_id, taken)

@@ -14,6 +14,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import Handover, Task
 from holdfast.engine.command import Replayed
 from holdfast.engine.expiry import task_verb
+from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
@@ -30,6 +31,12 @@ class HolderCommand(TaskCommand, frozen=True):
     needs_lease_id: bool = False
     """Whether the account requires a lease id."""
     handover: Handover = Handover()
+    session: ActingSession | None = None
+    """The session that it is sent for."""
+
+    def acting_session(self) -> ActingSession | None:
+        """The session that it is sent for."""
+        return self.session
 
     def size(self) -> int:
         """The size of its texts."""

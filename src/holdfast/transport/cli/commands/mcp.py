@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import sys
 
 from holdfast import extras
@@ -11,10 +12,14 @@ from holdfast.addresses import url_problem
 from holdfast.app import running_engine
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, load
+from holdfast.settings.model import sqlite_path
+from holdfast.settings.reader import Reader
 from holdfast.store.contract import UnusableStore
 from holdfast.transport.cli.verbs.verb import Invocation
 
 OK, UNAVAILABLE, CONFIGURATION = 0, 1, 2
+_TIMES = ("mcp_session_seconds", "mcp_idle_minutes")
+"""Settings of the agent's session."""
 
 
 def run(invocation: Invocation) -> int:
@@ -35,10 +40,14 @@ def _serve_server(url: str, key: str | None) -> int:
         return _report(f"HOLDFAST_URL: {problem}", CONFIGURATION)
     if not key:
         return _report("HOLDFAST_API_KEY: the server that HOLDFAST_URL names requires a key", CONFIGURATION)
+    reader = Reader({}, os.environ)
+    times = {name: reader.number(name) for name in _TIMES}
+    if reader.problems:
+        return _report("\nholdfast: ".join(reader.problems), CONFIGURATION)
     # Imported late: wrong settings are reported without loading the MCP library.
-    from holdfast.transport.mcp.stdio import serve_remote
+    from holdfast.transport.mcp.stdio import AgentTimes, serve_remote
 
-    serve_remote(url, key)
+    serve_remote(url, key, AgentTimes(*times.values()))
     return OK
 
 
@@ -47,14 +56,22 @@ def _serve_store(store: str | None) -> int:
         settings, _ = load({"store": store})
     except BadSettings as error:
         return _report("\nholdfast: ".join(error.problems), CONFIGURATION)
-    from holdfast.transport.mcp.stdio import serve_embedded
+    from holdfast.transport.mcp.stdio import AgentTimes, serve_embedded
 
+    times = AgentTimes(*(getattr(settings, name) for name in _TIMES))
     try:
         with running_engine(settings, serving=False) as engine:
-            serve_embedded(engine, settings)
+            serve_embedded(engine, settings, _store_name(settings.store), times)
     except (HoldfastError, UnusableStore) as error:
         return _report(str(error), UNAVAILABLE)
     return OK
+
+
+def _store_name(store: str) -> str:
+    """The store as one name for all folders in which it is used, without a password."""
+    if store.startswith("sqlite:"):
+        return f"sqlite:///{sqlite_path(store).absolute()}"
+    return re.sub(r"//[^/]*@", "//", store)
 
 
 def _report(message: str, status: int) -> int:

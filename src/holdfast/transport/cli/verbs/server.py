@@ -96,7 +96,8 @@ SERVER_VERBS = (
         command="commands.mcp:run",
         calls_server=False,
         more="Uses the server at HOLDFAST_URL with the key in HOLDFAST_API_KEY; without HOLDFAST_URL, or with\n"
-        "--store, it opens a store itself.",
+        "--store, it opens a store itself. What is claimed through it is renewed while it runs, and free within a\n"
+        "minute after it was killed; HOLDFAST_OWNER is the agent's name (user@host).",
     ),
 )
 

@@ -24,6 +24,7 @@ from holdfast.transport.http.api.job_documents import (
     render_ended,
     render_renewed,
 )
+from holdfast.transport.http.bodies.acting_session import check_acting_session
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
@@ -68,6 +69,8 @@ class HeartbeatBody(msgspec.Struct, forbid_unknown_fields=True):
     note: str | None = None
     checkpoint: msgspec.Raw = NOTHING
     progress: msgspec.Raw = NOTHING
+    session_id: str | None = None
+    session_lease_id: str | None = None
 
 
 class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -80,6 +83,8 @@ class ReleaseBody(msgspec.Struct, forbid_unknown_fields=True):
     outcome: Literal["free", "done", "failed"] = "free"
     result: msgspec.Raw = NOTHING
     done_for_seconds: int | None = bounds.DONE_FOR.default
+    session_id: str | None = None
+    session_lease_id: str | None = None
 
 
 class ForceBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -138,7 +143,7 @@ async def heartbeat_job(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, HeartbeatBody)
     checks = check_job_id(request)
-    written = _holder_fields(checks, body)
+    written = _holder_fields(checks, request, body)
     ttl = body.ttl_seconds
     checks.check_range(ttl, "ttl_seconds", bounds.JOB_TTL)
     progress = checks.compact_json(body.progress, "progress", bounds.PROGRESS)
@@ -155,7 +160,7 @@ async def release_job(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ReleaseBody)
     checks = check_job_id(request)
-    written = _holder_fields(checks, body)
+    written = _holder_fields(checks, request, body)
     checks.check_range(body.done_for_seconds, "done_for_seconds", bounds.DONE_FOR)
     result = checks.compact_json(body.result, "result", bounds.JOB_RESULT)
     has_end = body.outcome != "free"
@@ -245,10 +250,16 @@ def _claim_fields(checks: Checks, request: Request, body: ClaimFields) -> dict[s
     }
 
 
-def _holder_fields(checks: Checks, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
+def _holder_fields(checks: Checks, request: Request, body: HeartbeatBody | ReleaseBody) -> dict[str, Any]:
     """The fields that a holder sends: its lease, and what it leaves for the next holder."""
     lease_id = parse_uuid(body.lease_id)
     checks.require(lease_id is not None, "lease_id", "`lease_id` must be the UUID from the answer to the claim")
     checks.check_text(body.note, "note", bounds.NOTE)
     checkpoint = checks.compact_json(body.checkpoint, "checkpoint", bounds.CHECKPOINT)
-    return {"lease_id": lease_id or "", "token": body.token, "note": body.note, "checkpoint": checkpoint}
+    return {
+        "lease_id": lease_id or "",
+        "token": body.token,
+        "note": body.note,
+        "checkpoint": checkpoint,
+        "session": check_acting_session(checks, request, body),
+    }

@@ -16,7 +16,7 @@ from holdfast.operations import bounds
 from holdfast.transport.http.api.job_documents import render_offered, render_withdrawn
 from holdfast.transport.http.api.jobs import check_job_id, common_fields
 from holdfast.transport.http.api.reservations import documents as reservation_documents
-from holdfast.transport.http.api.reservations.verbs import base_fields, check_lease_id, find_reservation
+from holdfast.transport.http.api.reservations.parsing import base_fields, check_lease_id, find_reservation
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body

@@ -10,7 +10,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.offer import open_offer
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.task import Task
+from holdfast.core.task import Task, lease_ttl
 from holdfast.engine.verbs.tasks.claiming import GrantedTask
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.advice.contract import Advice
@@ -30,7 +30,7 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
         "maxAttempts": task.max_attempts,
         "attemptCount": task.attempt_count,
         "scheduledAt": milliseconds_or_none(task.scheduled_at),
-        "leaseDurationSeconds": task.lease_duration // SECOND,
+        "leaseDurationSeconds": lease_ttl(task) // SECOND,
         "leaseExpiresAt": milliseconds_or_none(task.expires_at),
         "createdAt": milliseconds(task.created_at),
         "updatedAt": milliseconds(task.changed_at),

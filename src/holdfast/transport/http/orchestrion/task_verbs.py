@@ -16,6 +16,7 @@ from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
 from holdfast.operations import bounds
+from holdfast.transport.http.bodies.acting_session import check_acting_session
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
@@ -34,6 +35,8 @@ class HolderBody(msgspec.Struct, forbid_unknown_fields=True):
     note: str | None = None
     checkpoint: msgspec.Raw = NOTHING
     progress: msgspec.Raw = NOTHING
+    session_id: str | None = None
+    session_lease_id: str | None = None
 
 
 class CompleteBody(HolderBody, forbid_unknown_fields=True):
@@ -175,6 +178,8 @@ def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *
     """All fields of a verb's command except its idempotency key."""
     checks = Checks()
     fields: Fields = VERBS[verb][2](body, checks)
+    if isinstance(body, HolderBody):
+        fields["session"] = check_acting_session(checks, request, body)
     checks.raise_errors()
     fields |= {"account": request.by.account, "cause": request.cause(), "task_id": task_id}
     if verb in HOLDERS:

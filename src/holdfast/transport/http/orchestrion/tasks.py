@@ -64,6 +64,7 @@ class ClaimBody(msgspec.Struct, forbid_unknown_fields=True):
     wait_seconds: int | float = 0
     session_id: str | None = None
     session_lease_id: str | None = None
+    lease_duration_seconds: int | None = None
 
 
 class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -73,6 +74,7 @@ class ClaimOneBody(msgspec.Struct, forbid_unknown_fields=True):
     session_id: str | None = None
     session_lease_id: str | None = None
     offer: str | None = None
+    lease_duration_seconds: int | None = None
 
 
 # -- create ------------------------------------------------------------------------------------------------------
@@ -169,6 +171,7 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     checks.require(allowed, "types", f"`types` must have {bounds.TASK_CLAIM_TYPES}")
     checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
     checks.check_text(body.session_lease_id, "session_lease_id", bounds.TASK_LABEL)
+    checks.check_range(body.lease_duration_seconds, "lease_duration_seconds", bounds.CLAIMED_TASK_LEASE)
     checks.check_range(body.limit, "limit", bounds.TASK_CLAIM_LIMIT)
     checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
     checks.raise_errors()
@@ -197,6 +200,7 @@ async def claim_task_by_id(ctx: HandlerContext, request: Request) -> Response:
     checks.check_text(body.offer, "offer", bounds.OFFER_CODE)
     checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
     checks.check_text(body.session_lease_id, "session_lease_id", bounds.TASK_LABEL)
+    checks.check_range(body.lease_duration_seconds, "lease_duration_seconds", bounds.CLAIMED_TASK_LEASE)
     checks.raise_errors()
     render = functools.partial(_render_claimed, warnings, None)
     command = ClaimTask(
@@ -223,6 +227,7 @@ def _claim_fields(request: Request, body: ClaimBody | ClaimOneBody, idempotency:
         "session_id": session_id,
         "session_lease_id": body.session_lease_id,
         "allowance": request.allowance,
+        "lease": None if body.lease_duration_seconds is None else body.lease_duration_seconds * SECOND,
     }
 
 

@@ -203,6 +203,7 @@ class JobFilter(Struct):
 
 
 _SESSION = (errors.SessionMissing, errors.SessionExpired)
+_IDS = {"lease_id": UUID_TEXT, "session_id": UUID_TEXT}
 
 OPERATION_SCHEMAS = {
     "claim_job": OperationSchema(
@@ -234,8 +235,8 @@ OPERATION_SCHEMAS = {
     ),
     "heartbeat_job": OperationSchema(
         {200: RenewedJob},
-        body=request_body("HeartbeatJobBody", jobs.HeartbeatBody, FIELDS["heartbeat_job"], lease_id=UUID_TEXT),
-        refusals=(errors.LeaseLost, errors.WrongToken),
+        body=request_body("HeartbeatJobBody", jobs.HeartbeatBody, FIELDS["heartbeat_job"], **_IDS),
+        refusals=(errors.LeaseLost, errors.WrongToken, *_SESSION),
         takes_idempotency_key=True,
     ),
     "heartbeat_leases": OperationSchema(
@@ -244,8 +245,8 @@ OPERATION_SCHEMAS = {
     ),
     "release_job": OperationSchema(
         {200: ReleasedJob},
-        body=request_body("ReleaseJobBody", jobs.ReleaseBody, FIELDS["release_job"], lease_id=UUID_TEXT),
-        refusals=(errors.LeaseLost, errors.WrongToken),
+        body=request_body("ReleaseJobBody", jobs.ReleaseBody, FIELDS["release_job"], **_IDS),
+        refusals=(errors.LeaseLost, errors.WrongToken, *_SESSION),
         takes_idempotency_key=True,
     ),
     "offer_job": OperationSchema(

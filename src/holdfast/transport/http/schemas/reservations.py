@@ -190,6 +190,8 @@ class ReservationFilter(Struct):
 
 
 _HOLDER = (errors.ReservationMissing, errors.LeaseLost, errors.WrongToken)
+_SESSION = (errors.SessionMissing, errors.SessionExpired)
+_IDS = {"lease_id": UUID_TEXT, "session_id": UUID_TEXT}
 
 OPERATION_SCHEMAS = {
     "reserve_files": OperationSchema(
@@ -225,15 +227,15 @@ OPERATION_SCHEMAS = {
             "HeartbeatReservationBody",
             verbs.HeartbeatReservationBody,
             FIELDS["heartbeat_reservation"],
-            lease_id=UUID_TEXT,
+            **_IDS,
         ),
-        refusals=_HOLDER,
+        refusals=(*_HOLDER, *_SESSION),
         takes_idempotency_key=True,
     ),
     "release_files": OperationSchema(
         {200: (ReleasedFiles, RenewedReservation)},
-        body=request_body("ReleaseFilesBody", verbs.ReleaseFilesBody, FIELDS["release_files"], lease_id=UUID_TEXT),
-        refusals=_HOLDER,
+        body=request_body("ReleaseFilesBody", verbs.ReleaseFilesBody, FIELDS["release_files"], **_IDS),
+        refusals=(*_HOLDER, *_SESSION),
         takes_idempotency_key=True,
     ),
     "extend_reservation": OperationSchema(
@@ -242,10 +244,10 @@ OPERATION_SCHEMAS = {
             "ExtendReservationBody",
             verbs.ExtendBody,
             FIELDS["extend_reservation"],
-            lease_id=UUID_TEXT,
+            **_IDS,
             paths=Patterns,
         ),
-        refusals=(*_HOLDER, errors.SpaceFull),
+        refusals=(*_HOLDER, *_SESSION, errors.SpaceFull),
         takes_idempotency_key=True,
     ),
     "offer_reservation": OperationSchema(

@@ -80,14 +80,14 @@ _CREATE: dict[str, Any] = {
     "idempotency_key": {"pattern": "^[ -~]*$"},
     "backoff": BackoffPolicy | None,
 }
-_CLAIMER = {"session_id": {"format": "uuid"}}
+_SESSION_ID = {"session_id": {"format": "uuid"}}
 _OPERATIONS = {
     "create": ("create_task", _CREATE),
-    "heartbeat": ("heartbeat", {}),
-    "complete": ("complete_task", {"result": dict[str, Any] | None | UnsetType}),
-    "fail": ("fail_task", {}),
-    "release": ("release_task", {}),
-    "snooze": ("snooze_task", {}),
+    "heartbeat": ("heartbeat", _SESSION_ID),
+    "complete": ("complete_task", {"result": dict[str, Any] | None | UnsetType, **_SESSION_ID}),
+    "fail": ("fail_task", _SESSION_ID),
+    "release": ("release_task", _SESSION_ID),
+    "snooze": ("snooze_task", _SESSION_ID),
     "cancel": ("cancel_task", {}),
     "requeue": ("requeue_task", {}),
     "resolve": ("resolve_task", {}),
@@ -141,7 +141,7 @@ OPERATION_SCHEMAS = {
             bounds.FIELDS["claim_task"],
             type=_TYPE,
             types=_TYPES,
-            **_CLAIMER,
+            **_SESSION_ID,
         ),
         refusals=(*_SESSION, *_PROOF, *_WORKERS, errors.TaskMissing, errors.TooManyWaiters),
         takes_idempotency_key=True,
@@ -149,7 +149,7 @@ OPERATION_SCHEMAS = {
     "check_task_status": OperationSchema({200: Task}, query=TaskPatience, refusals=(_MISSING,)),
     "claim_task_by_id": OperationSchema(
         {200: Claim},
-        body=request_body("ClaimTaskByIdBody", tasks.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_CLAIMER),
+        body=request_body("ClaimTaskByIdBody", tasks.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_SESSION_ID),
         refusals=(
             *(_MISSING, errors.TaskClaimed, errors.NotYetClaimable, errors.SessionBusy),
             *(errors.OfferRefused, errors.OfferRestricted),
@@ -158,11 +158,11 @@ OPERATION_SCHEMAS = {
         ),
         takes_idempotency_key=True,
     ),
-    "heartbeat": _verb("HeartbeatTaskBody", "heartbeat", *_PROOF),
-    "complete_task": _verb("CompleteTaskBody", "complete", *_PROOF),
-    "fail_task": _verb("FailTaskBody", "fail", *_PROOF),
-    "release_task": _verb("ReleaseTaskBody", "release", *_PROOF),
-    "snooze_task": _verb("SnoozeTaskBody", "snooze", *_PROOF),
+    "heartbeat": _verb("HeartbeatTaskBody", "heartbeat", *_PROOF, *_SESSION),
+    "complete_task": _verb("CompleteTaskBody", "complete", *_PROOF, *_SESSION),
+    "fail_task": _verb("FailTaskBody", "fail", *_PROOF, *_SESSION),
+    "release_task": _verb("ReleaseTaskBody", "release", *_PROOF, *_SESSION),
+    "snooze_task": _verb("SnoozeTaskBody", "snooze", *_PROOF, *_SESSION),
     "offer_task": OperationSchema(
         {200: OfferedTask},
         body=request_body("OfferTaskBody", offers.OfferBody, bounds.FIELDS["offer_task"]),

@@ -21,7 +21,7 @@ from holdfast.transport.advice import reservations as advice
 from holdfast.transport.deadlines import read_effective
 from holdfast.transport.http.api.cursors import invalid_cursor
 from holdfast.transport.http.api.reservations.documents import reservation_document
-from holdfast.transport.http.api.reservations.verbs import check_space, find_reservation
+from holdfast.transport.http.api.reservations.parsing import check_space, find_reservation
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE, Query

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import functools
-import unicodedata
 from typing import Any, Literal
 
 import msgspec
 
-from holdfast.core.errors import ReservationMissing
-from holdfast.core.prefix_rule import check_covers
-from holdfast.core.reservation.patterns import problem
 from holdfast.core.reservation.row import Request as FileRequest
-from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND
 from holdfast.engine.verbs.reservation_claims import Reserve, Reserved, TakeReservation
 from holdfast.engine.verbs.reservations import (
@@ -22,15 +17,21 @@ from holdfast.engine.verbs.reservations import (
     ReleaseReservation,
 )
 from holdfast.operations import bounds
-from holdfast.store.contract import Reader
 from holdfast.transport.http.api.reservations.documents import (
     render_extended,
     render_released,
     render_renewed,
     render_reserve,
 )
+from holdfast.transport.http.api.reservations.parsing import (
+    base_fields,
+    check_lease_id,
+    check_patterns,
+    check_space,
+    find_reservation,
+)
+from holdfast.transport.http.bodies.acting_session import check_acting_session
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
-from holdfast.transport.http.bodies.idempotency import read_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import parse_uuid
@@ -60,6 +61,8 @@ class HeartbeatReservationBody(msgspec.Struct, forbid_unknown_fields=True):
     lease_id: str
     token: int | None = None
     ttl_seconds: int | None = None
+    session_id: str | None = None
+    session_lease_id: str | None = None
 
 
 class ReleaseFilesBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -68,6 +71,8 @@ class ReleaseFilesBody(msgspec.Struct, forbid_unknown_fields=True):
     lease_id: str
     token: int | None = None
     paths: list[str] = []
+    session_id: str | None = None
+    session_lease_id: str | None = None
 
 
 class ExtendBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -76,6 +81,8 @@ class ExtendBody(msgspec.Struct, forbid_unknown_fields=True):
     lease_id: str
     paths: list[str]
     token: int | None = None
+    session_id: str | None = None
+    session_lease_id: str | None = None
 
 
 class TakeBody(msgspec.Struct, forbid_unknown_fields=True):
@@ -100,7 +107,7 @@ async def reserve_files(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ReserveBody)
     checks = Checks()
     check_space(checks, request, body.space)
-    paths = _check_patterns(checks, body.paths)
+    paths = check_patterns(checks, body.paths)
     checks.check_text(body.reason, "reason", bounds.REASON)
     session_id = _check_claimer(checks, body)
     checks.check_range(body.wait_seconds, "wait_seconds", bounds.WAIT)
@@ -171,7 +178,7 @@ async def heartbeat_reservation(ctx: HandlerContext, request: Request) -> Respon
     body, warnings, raw = await read_body(request, HeartbeatReservationBody)
     checks = Checks()
     checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.RESERVATION_TTL)
-    lease_id = check_lease_id(checks, body.lease_id)
+    lease_id, session = check_lease_id(checks, body.lease_id), check_acting_session(checks, request, body)
     checks.raise_errors()
     row = await find_reservation(ctx, request)
     render = functools.partial(render_renewed, warnings)
@@ -180,6 +187,7 @@ async def heartbeat_reservation(ctx: HandlerContext, request: Request) -> Respon
         reservation_id=row.id,
         lease_id=lease_id,
         token=body.token,
+        session=session,
         ttl=None if body.ttl_seconds is None else body.ttl_seconds * SECOND,
     )
     return answer(await ctx.run(command), render)
@@ -190,7 +198,7 @@ async def release_files(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ReleaseFilesBody)
     checks = Checks()
-    lease_id = check_lease_id(checks, body.lease_id)
+    lease_id, session = check_lease_id(checks, body.lease_id), check_acting_session(checks, request, body)
     checks.raise_errors()
     row = await find_reservation(ctx, request)
     render = functools.partial(render_released, warnings)
@@ -199,6 +207,7 @@ async def release_files(ctx: HandlerContext, request: Request) -> Response:
         reservation_id=row.id,
         lease_id=lease_id,
         token=body.token,
+        session=session,
         paths=tuple(dict.fromkeys(body.paths)),
     )
     return answer(await ctx.run(command), render)
@@ -209,8 +218,8 @@ async def extend_reservation(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ExtendBody)
     checks = Checks()
-    lease_id = check_lease_id(checks, body.lease_id)
-    paths = _check_patterns(checks, body.paths)
+    lease_id, session = check_lease_id(checks, body.lease_id), check_acting_session(checks, request, body)
+    paths = check_patterns(checks, body.paths)
     checks.raise_errors()
     row = await find_reservation(ctx, request)
     render = functools.partial(render_extended, row.id, warnings)
@@ -219,6 +228,7 @@ async def extend_reservation(ctx: HandlerContext, request: Request) -> Response:
         reservation_id=row.id,
         lease_id=lease_id,
         token=body.token,
+        session=session,
         space=row.space,
         paths=paths,
     )
@@ -241,30 +251,6 @@ async def force_release_reservation(ctx: HandlerContext, request: Request) -> Re
     return answer(await ctx.run(command), render)
 
 
-# -- parsing -----------------------------------------------------------------------------------------------------
-
-
-async def find_reservation(ctx: HandlerContext, request: Request) -> Reservation:
-    """The reservation in the path, if it exists and the key covers its space."""
-    account, reservation_id = request.by.account, parse_uuid(request.parameter)
-
-    def query(reader: Reader) -> Reservation | None:
-        return None if reservation_id is None else reader.row(Reservation, account, reservation_id)
-
-    row = await ctx.read(query)
-    if row is None or not request.by.covers(row.space):
-        raise ReservationMissing("there is no such reservation")
-    return row
-
-
-def check_space(checks: Checks, request: Request, space: str) -> None:
-    """Check the name of a space, and that the key covers it."""
-    checks.check_text(space, "space", bounds.SPACE)
-    is_text = bool(space.strip()) and space.isprintable() and unicodedata.is_normalized("NFC", space)
-    checks.require(is_text, "space", "`space` must be printable text in Unicode's normal form C, such as owner/name")
-    check_covers(request.by, space)
-
-
 def _check_claimer(checks: Checks, body: ReserveBody | TakeBody) -> str | None:
     """Check who claims, and for how long; returns the session to claim for."""
     checks.require(bool(body.owner.strip()), "owner", "`owner` must not be empty")
@@ -274,27 +260,3 @@ def _check_claimer(checks: Checks, body: ReserveBody | TakeBody) -> str | None:
     session_id = None if body.session_id is None else parse_uuid(body.session_id)
     checks.require(session_id is not None or body.session_id is None, "session_id", "`session_id` must be a UUID")
     return session_id
-
-
-def check_lease_id(checks: Checks, text: str) -> str:
-    """A lease id in its usual form."""
-    lease_id = parse_uuid(text)
-    checks.require(
-        lease_id is not None, "lease_id", "`lease_id` must be the UUID from the answer that reserved the files"
-    )
-    return lease_id or ""
-
-
-def _check_patterns(checks: Checks, paths: list[str]) -> tuple[str, ...]:
-    bound = bounds.RESERVED_PATHS
-    checks.require(bound.least <= len(paths) <= bound.most, "paths", f"`paths` must have {bound}")
-    for place, path in enumerate(paths[: bound.most]):
-        found = problem(path)
-        checks.require(found is None, f"paths/{place}", f"{path[:80]!r}: {found}")
-    return tuple(dict.fromkeys(paths))
-
-
-def base_fields(request: Request, raw: bytes, render: Render) -> dict[str, Any]:
-    """The fields that every command has."""
-    once = read_idempotency_key(request, raw, render)
-    return {"account": request.by.account, "cause": request.cause(), "once": once}
