@@ -261,14 +261,16 @@ def test_the_loop_renews_and_tries_again_soon_after_a_failure(monkeypatch):
             self._answers = [True, False, True]
 
         async def renew(self):
+            if not self._answers:
+                raise RuntimeError("for once")
             return self._answers.pop(0)
 
     async def sleep(seconds):
         slept.append(seconds)
-        if len(slept) == 3:
+        if len(slept) == 4:
             raise asyncio.CancelledError
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
     with suppress(asyncio.CancelledError):
         asyncio.run(Failing().keep_alive())
-    assert slept == [20, 5, 20]
+    assert slept == [20, 5, 20, 5]

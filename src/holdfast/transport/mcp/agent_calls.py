@@ -15,7 +15,7 @@ from holdfast.core.errors import Invalid
 from holdfast.operations.bounds import CHECKED_LEASES
 from holdfast.transport.http.request import encode
 from holdfast.transport.lease_uses import CLAIMS, HOLDERS, Use, remember_claim, remember_write
-from holdfast.transport.mcp.agent_session import OVER, AgentSession
+from holdfast.transport.mcp.agent_session import OVER, AgentSession, Proof
 from holdfast.transport.mcp.in_process import Sender, ToolRequest, ToolResponse
 from holdfast.transport.mcp.results import FIRST_ERROR_STATUS, parse_response
 from holdfast.transport.mcp.tool_schema import SESSION_SECRET
@@ -76,24 +76,25 @@ class AgentCalls:
 
     async def _claim_for_session(self, request: ToolRequest, body: Body) -> tuple[ToolResponse, Body]:
         bound = replace(request, body=encode(self._with_lasting_lease(request.operation, body)))
-        response, answer = await self._claim_once(bound)
-        if answer.get("error") in OVER:
-            self._session.proof = None
-            self._note_loss("Your session had ended.")
-            response, answer = await self._claim_once(bound)
+        response, answer, proof = await self._claim_once(bound)
+        if proof is not None and answer.get("error") in OVER:
+            if self._session.drop(proof):
+                self._note_loss("Your session had ended.")
+            response, answer, _ = await self._claim_once(bound)
         if response.status < FIRST_ERROR_STATUS and ("lease_id" in answer or "leaseId" in answer):
             answer["renewal"] = RENEWAL.format(self._session.seconds // 3)
             response = replace(response, body=encode(answer))
         return response, answer
 
-    async def _claim_once(self, request: ToolRequest) -> tuple[ToolResponse, Body]:
+    async def _claim_once(self, request: ToolRequest) -> tuple[ToolResponse, Body, Proof | None]:
+        """Claim for the session, which is opened first; (response, its document, the proof that was sent)."""
         refusal = await self._session.open()
-        if refusal is not None or self._session.proof is None:
+        proof = self._session.proof
+        if refusal is not None or proof is None:
             assert refusal is not None
-            return parse_response(refusal)
-        session_id, lease_id = self._session.proof
-        body = _decode(request.body) | {"session_id": session_id, "session_lease_id": lease_id}
-        return parse_response(await self._sender.send(replace(request, body=encode(body))))
+            return *parse_response(refusal), None
+        body = _decode(request.body) | {"session_id": proof.session_id, "session_lease_id": proof.lease_id}
+        return *parse_response(await self._sender.send(replace(request, body=encode(body)))), proof
 
     def _with_lasting_lease(self, operation: str, body: Body) -> Body:
         """A lease lasts at least as long as the session: it would end between two renewals otherwise."""

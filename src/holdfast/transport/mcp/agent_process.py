@@ -8,6 +8,7 @@ its conversation was shortened, names the job, the task or the reservation, and 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
 
@@ -20,6 +21,8 @@ from holdfast.transport.mcp.agent_calls import AgentCalls
 from holdfast.transport.mcp.agent_session import AgentSession, OtherSessions
 from holdfast.transport.mcp.in_process import Sender, ToolRequest, ToolResponse
 from holdfast.transport.mcp.results import parse_response, refusal_response
+
+log = logging.getLogger("holdfast.mcp")
 
 SHORTEST_RETRY = 0.5
 NAMED = 10
@@ -51,13 +54,18 @@ class AgentProcess:
         """Whether the session was open after the last call."""
         self._has_stopped = False
         """Whether renewal has stopped because there was no tool call."""
+        self._reported_lost: set[tuple[str, str, str]] = set()
         self._notices: list[str] = []
         """What the next answer reports."""
 
     async def keep_alive(self) -> None:
         """Resume the session of the agent's last process, then renew it until this task is cancelled."""
         while True:
-            answered = await self.renew()
+            try:
+                answered = await self.renew()
+            except Exception:  # whatever went wrong once must not end the renewal for good
+                log.exception("what was claimed could not be renewed")
+                answered = False
             await asyncio.sleep(self._seconds / 3 if answered else max(self._seconds / 12, SHORTEST_RETRY))
 
     async def renew(self) -> bool:
@@ -90,8 +98,9 @@ class AgentProcess:
     async def _resume(self) -> bool:
         """Resume the session of the agent's last process; False if the server did not answer."""
         self._is_resumed = await self._session.resume()
-        if self._session.held:
-            self._notices.append(f"You were restarted and still hold {_listed(self._session.held)}. See my_work.")
+        held, self._session.held = self._session.held, []
+        if held:
+            self._notices.append(f"You were restarted and still hold {_listed(held)}. See my_work.")
         return self._is_resumed
 
     async def _wake(self) -> None:
@@ -110,9 +119,11 @@ class AgentProcess:
             self._note_loss(f"Your session ended: it could not be renewed for {self._seconds} s.")
 
     def _note_loss(self, reason: str) -> None:
-        held = [(kind, row_id) for kind, row_id, _ in self._memory.all_held()]
-        lost = f"What you had claimed was released: {_listed(held)}. Others may work on it now: claim it again first."
-        self._notices.append(f"{reason} {lost if held else 'You held nothing.'}")
+        lost = [each for each in self._memory.all_held() if each not in self._reported_lost]
+        self._reported_lost.update(lost)
+        held = [(kind, row_id) for kind, row_id, _ in lost]
+        what = f"What you had claimed was released: {_listed(held)}. Others may work on it now: claim it again first."
+        self._notices.append(f"{reason} {what if held else 'You held nothing.'}")
 
 
 def with_warnings(response: ToolResponse, notices: list[str]) -> ToolResponse:

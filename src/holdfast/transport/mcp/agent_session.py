@@ -74,6 +74,13 @@ class AgentSession:
                 self.proof = None
             return response.status < SERVER_ERROR
 
+    def drop(self, proof: Proof) -> bool:
+        """Take note that the session is over for which this proof was sent, unless it was opened again since."""
+        is_current = self.proof == proof
+        if is_current:
+            self.proof = None
+        return is_current
+
     def secret(self) -> str | None:
         """The secret of the session, while it is open."""
         known = None if self.proof is None else self._memory.session()
