@@ -33,6 +33,7 @@ RULES_BEYOND_SCHEMA = {
     "/requireLeaseId": "it cannot be switched off in the server's own account, but in others",
     "invalid_cursor": "a cursor must come from a page; its content is not documented",
     "missing_session": "the header with a session's secret needs the session",
+    "incomplete_session": "the id and the lease id of a session are sent together",
     "invalid_lock_name": "the parts of a name are limited in bytes, and letters of every script are allowed",
     "unknown_plan": "the settings define the plans",
     "mismatch": "only the id of the account confirms its deletion",
