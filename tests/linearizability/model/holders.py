@@ -157,6 +157,8 @@ def renewing(claim: Step, state: State, call: Call, now: Moment) -> Iterator[Cha
         return
     now = now.after(state["session", call.args["session"]].at)
     for renewed in ways_to_renew(state, call.args["session"], now):
+        if call.answer is None and renewed:
+            yield renewed  # nothing was granted
         for changes in claim(ChainMap(renewed, state) if renewed else state, call, now):  # type: ignore[arg-type]
             yield renewed | changes
 
