@@ -57,7 +57,12 @@ def server(url: str, *flags: str, tree: Tree = PRESENT, **settings: str) -> Iter
     """Run a Holdfast server on a store."""
     port = free_port()
     command = [sys.executable, "-m", "holdfast", "serve", "--port", str(port), "--store", url, *flags]
-    defaults = {"HOLDFAST_ROOT_KEY": KEY, "HOLDFAST_MAX_LOCKS_PER_USER": "1000000"}
+    defaults = {
+        "HOLDFAST_ROOT_KEY": KEY,
+        "HOLDFAST_MAX_LOCKS_PER_USER": "1000000",
+        "HOLDFAST_REGISTRATION": "open",
+        "HOLDFAST_MACHINE_KEY": "false",
+    }
     with running(command, port, tree.environment(**defaults | settings)) as started:
         yield started
 

@@ -65,7 +65,7 @@ class ConcurrentApp:
     def __init__(self, store: Store | None = None, **settings: Any) -> None:
         self.engine = Engine(store or MemoryStore())
         self.engine.start()
-        self.settings = Settings(root_key=KEY, **settings)
+        self.settings = Settings(root_key=KEY, **{"registration": "open", **settings})
         sync_credentials(self.engine, self.settings)
         self.ctx = HandlerContext(self.engine, self.settings)
         self.app = App(self.ctx)

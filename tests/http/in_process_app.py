@@ -19,6 +19,7 @@ from tests.http.job_client import ROOT_KEY
 
 REMOTE = "198.51.100.7"
 VARIABLES = {
+    "HOLDFAST_REGISTRATION": "open",
     "HOLDFAST_STATIC_TOKENS": static_tokens(),
     "HOLDFAST_ADMIN_KEY": ADMIN_KEY,
     "HOLDFAST_ROOT_KEY": ROOT_KEY,

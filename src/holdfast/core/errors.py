@@ -7,6 +7,7 @@ Refused                       an ordinary answer: nothing was changed
 │   └── UnknownKey            a credential that this server did not issue
 ├── Forbidden                 known, but not allowed
 │   ├── InsecureTransport     a key came over plain HTTP
+│   ├── RegistrationClosed    this server creates no accounts
 │   └── OfferRestricted       the offer is for another session
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         this month's tasks are used
@@ -108,14 +109,14 @@ class Unauthenticated(Refused):
     """The request has no usable credential."""
 
     code = "missing_api_key"
-    hint = "Send `Authorization: Bearer <key>`."
+    hint = "Send `Authorization: Bearer <key>`: this machine's key, or one that you ask the operator for."
 
 
 class UnknownKey(Unauthenticated):
     """The server did not issue this credential, or it was revoked or has expired."""
 
     code = "invalid_api_key"
-    hint = "Use a key that this server issued."
+    hint = "Use a key that this server issued: this machine's, or one that you ask the operator for."
 
 
 class Forbidden(Refused):
@@ -151,6 +152,13 @@ class InsecureTransport(Forbidden):
 
     code = "insecure_transport"
     hint = "Use the server's https address, and replace this key."
+
+
+class RegistrationClosed(Forbidden):
+    """This server creates no accounts: its agents share the operator's."""
+
+    code = "registration_closed"
+    hint = "Use this machine's key or ask the operator for one: a new account would not see the other agents' work."
 
 
 class OfferRestricted(Forbidden):

@@ -18,6 +18,8 @@ PREFIX = "HOLDFAST_"
 DEFAULT_PORT = 7700
 PAYPAL_URL = "https://api-m.paypal.com"
 LARGEST = 10**9
+OPEN, CLOSED = "open", "closed"
+"""Values of the setting `registration`."""
 
 NUMBER = "whole number"
 BOOLEAN = "true or false"
@@ -162,6 +164,19 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             FILE,
             "The same, one per line, in a file that only its owner can read.",
             alias_of="static_tokens",
+        ),
+        _value(
+            "registration",
+            CHOICE,
+            "Whether `POST /v1/keys/register` creates accounts for anyone. An account sees nothing of the others.",
+            choices=(OPEN, CLOSED),
+            default_text="`closed`; `open` with a `plan` other than `self-hosted`",
+        ),
+        _boolean(
+            "machine_key",
+            "On a loopback address, write a key with the scopes `jobs tasks read` to the user's configuration, where"
+            " the command line, `holdfast mcp` and the Python client find it.",
+            default=True,
         ),
         _boolean(
             "local_registration", "OctoStore's sign-up: any program on this machine may get a token.", default=False

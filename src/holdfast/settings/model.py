@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import platformdirs
 
-from holdfast.core.plan import PLANS, Catalogue
-from holdfast.settings.fields import BY_NAME
+from holdfast.core.plan import PLANS, SELF_HOSTED, Catalogue
+from holdfast.settings.fields import BY_NAME, OPEN
 
 
 def _default(name: str) -> Any:
@@ -62,6 +62,8 @@ class Settings(msgspec.Struct, frozen=True):
     postgres_durable_storage: bool = _default("postgres_durable_storage")
     postgres_listen: str | None = None
     postgres_require_standby: bool = _default("postgres_require_standby")
+    registration: str | None = None
+    machine_key: bool = _default("machine_key")
     local_registration: bool = _default("local_registration")
     webhook_allow_private_networks: bool = _default("webhook_allow_private_networks")
     webhook_retries: tuple[float, ...] = _default("webhook_retries")
@@ -88,6 +90,11 @@ class Settings(msgspec.Struct, frozen=True):
         return self.workers > 1 and self.store.startswith("sqlite:")
 
     @property
+    def is_registration_open(self) -> bool:
+        """Whether anyone may create an account: if the setting says so, else on servers that sell plans."""
+        return self.registration == OPEN or (self.registration is None and self.plan != SELF_HOSTED)
+
+    @property
     def home(self) -> str:
         """The address that clients use, for documents and links."""
         return self.public_url or self.url
@@ -110,3 +117,13 @@ def default_store() -> str:
 def sqlite_path(store: str) -> Path:
     """The file that a sqlite:/// address names."""
     return Path(store.removeprefix("sqlite:///")).expanduser()
+
+
+def describe_store(store: str) -> str:
+    """A store for people: the file, or the database without its password."""
+    if store == "memory:":
+        return "in memory: lost when this process ends"
+    if store.startswith("sqlite:///"):
+        return str(sqlite_path(store).resolve())
+    address = store.rpartition("@")[2]
+    return f"PostgreSQL at {address.partition('?')[0] or 'the local socket'}"

@@ -11,6 +11,8 @@ from tests.compat.octostore.forked_process import Forked
 from tests.compat.octostore.wire import Caller
 from tests.proof_size import FULL
 
+OPEN_TO_TESTS = {"REGISTRATION": "open", "MACHINE_KEY": "false"}
+"""Tests register accounts of their own, and find no key that another server wrote."""
 START_SECONDS = 30
 STOP_SECONDS = 15
 
@@ -52,7 +54,7 @@ class Server:
     def launch(self) -> None:
         """Start the process without waiting for it to be ready."""
         ours = {key: value for key, value in os.environ.items() if not key.startswith("HOLDFAST_")}
-        given = {"STATIC_TOKENS": self.tokens, "ADMIN_KEY": ADMIN_KEY, **self.settings}
+        given = {"STATIC_TOKENS": self.tokens, "ADMIN_KEY": ADMIN_KEY, **OPEN_TO_TESTS, **self.settings}
         ours.update({f"HOLDFAST_{key}": value for key, value in given.items()})
         words = ["serve", "--host", "127.0.0.1", "--port", str(self.port), "--store", self.store]
         self.process = self.begin(words, ours)

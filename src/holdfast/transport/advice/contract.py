@@ -26,6 +26,11 @@ Endpoint = tuple[str, str]
 """Method and path."""
 
 VERSION = "1"
+WITHOUT_KEY = (
+    "No key? On the server's machine `holdfast`, `holdfast mcp` and the Python client use its key by themselves;"
+    " elsewhere ask the operator. Registering would isolate you: a new account sees nothing of the other agents."
+)
+"""What a caller without a key should do."""
 
 _SUBJECT = "subject-of-prepared-advice"
 """Stands for the subject in prepared advice."""
@@ -115,17 +120,19 @@ def seconds_to_wait(until: Instant | None, now: Instant) -> int:
 # -- answers -----------------------------------------------------------------------------------------------------
 
 
-def new_caller() -> Contract:
+def new_caller(*, can_register: bool) -> Contract:
     """Advice for a caller that knows only the server's address."""
+    registering = action("register", best=True, why="Get an account of your own and its first key.")
     return contract(
-        action("register", best=True, why="Get an account and its first key."),
+        registering if can_register else _send_key(can_register=False),
         action("agent_json", why="Or first read what this server offers."),
     )
 
 
-def account_deleted() -> Contract:
+def account_deleted(*, can_register: bool) -> Contract:
     """The caller's account no longer exists."""
-    return contract(action("register", best=True, why="Register a new account to continue."))
+    registering = action("register", best=True, why="Register a new account to continue.")
+    return contract(registering if can_register else _send_key(can_register=False))
 
 
 def server_metrics() -> Contract:
@@ -153,12 +160,16 @@ def stop_work(code: str, subject: str | None = None, *, endpoint: Endpoint | Non
     return contract(action("stop_work", best=True), action(code, subject, endpoint=endpoint))
 
 
-def authenticate(*, retryable: bool) -> Contract:
-    """A credential is missing or wrong."""
-    return contract(
-        action("authenticate", best=True, why="Send `Authorization: Bearer <key>` with a key this server issued."),
-        retryable=retryable,
-    )
+def authenticate(*, retryable: bool, can_register: bool = False) -> Contract:
+    """A credential is missing or wrong. Where accounts are open to anyone, the action is to register one."""
+    return contract(_send_key(can_register=can_register), retryable=retryable)
+
+
+def _send_key(*, can_register: bool) -> Action:
+    if can_register:
+        why = "Send `Authorization: Bearer <key>`; registering creates a key, for an account of its own."
+        return action("authenticate", operation="register", best=True, why=why)
+    return action("authenticate", best=True, why=f"Send `Authorization: Bearer <key>`. {WITHOUT_KEY}")
 
 
 def not_installed() -> Contract:

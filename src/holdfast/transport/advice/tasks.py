@@ -13,7 +13,16 @@ from holdfast.core.deadlines import heartbeat_interval
 from holdfast.core.lease import is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
-from holdfast.transport.advice.contract import Action, Advice, Contract, action, contract, prepared, seconds_left
+from holdfast.transport.advice.contract import (
+    Action,
+    Advice,
+    Contract,
+    action,
+    authenticate,
+    contract,
+    prepared,
+    seconds_left,
+)
 
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
 EMPTY_WAIT = 5
@@ -138,9 +147,16 @@ def create_or_claim() -> Contract:
 
 
 def for_error(
-    code: str, task_id: str | None = None, wait: int | None = None, billing: dict[str, Any] | None = None
+    code: str,
+    task_id: str | None = None,
+    wait: int | None = None,
+    billing: dict[str, Any] | None = None,
+    *,
+    can_register: bool = False,
 ) -> Contract:
     """What to do after a refusal; with an unknown code, retry after a few seconds."""
+    if code in _NEEDS_KEY:
+        return authenticate(retryable=_NEEDS_KEY[code], can_register=can_register)
     advise = _ERRORS.get(code)
     advice = _retry(5 if wait is None else wait) if advise is None else advise(task_id, wait)
     return advice if billing is None else advice | {"billing_context": billing}
@@ -156,11 +172,6 @@ def _check_status(task_id: str, *, best: bool = True) -> Action:
 
 def _check_or_list(task_id: str | None, _: int | None) -> Contract:
     return _LIST if task_id is None else contract(_check_status(task_id))
-
-
-def _authenticate(*, retryable: bool) -> Contract:
-    why = "Send `Authorization: Bearer <key>`; registering creates a key."
-    return contract(action("authenticate", operation="register", best=True, why=why), retryable=retryable)
 
 
 def _claimed_by_another(task_id: str | None, _: int | None) -> Contract:
@@ -189,10 +200,10 @@ def _pay(code: str) -> Contract:
 _FIX = contract(action("fix_request", why="Fix the fields listed in `errors`, then send it again."))
 _BEGIN_SESSION = contract(action("begin_session", best=True))
 
+_NEEDS_KEY = {"wrong_method": True, "missing_api_key": True, "invalid_api_key": False, "registration_closed": False}
+"""Codes that a key helps against, and whether the same request may succeed with one."""
+
 _ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
-    "wrong_method": lambda *_: _authenticate(retryable=True),
-    "missing_api_key": lambda *_: _authenticate(retryable=True),
-    "invalid_api_key": lambda *_: _authenticate(retryable=False),
     "invalid_request": lambda *_: _FIX,
     "value_refused": lambda *_: _FIX,
     "damaged_row": lambda *_: contract(

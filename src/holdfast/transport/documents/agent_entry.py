@@ -6,6 +6,8 @@ from typing import Any
 
 from holdfast import __version__
 from holdfast.settings import Settings
+from holdfast.settings.fields import CLOSED, OPEN
+from holdfast.transport.advice.contract import WITHOUT_KEY
 
 DESCRIPTION = (
     "Gives every piece of agent work one live owner, a visible history and automatic recovery: named jobs with fencing"
@@ -55,6 +57,8 @@ def agent_json(settings: Settings) -> dict[str, Any]:
         "openapi_schema_url": "/v1/schema",
         "mcp_url": "/mcp",
         "registration_url": "/v1/keys/register",
+        "registration": OPEN if settings.is_registration_open else CLOSED,
+        "without_key": WITHOUT_KEY,
         "documentation_url": "/AGENTS.md",
         "skill_url": "/skill/SKILL.md",
         "llms_url": "/llms.txt",

@@ -15,8 +15,9 @@ from holdfast.operations.bound_kinds import JsonSize, Length, Range
 from holdfast.operations.operation import DISCOVERY, REGISTRATION
 from holdfast.operations.table import OPERATIONS
 from holdfast.settings import Settings
+from holdfast.settings.fields import CLOSED, OPEN
 from holdfast.transport import untrusted_text
-from holdfast.transport.advice.contract import VERSION
+from holdfast.transport.advice.contract import VERSION, WITHOUT_KEY
 from holdfast.transport.documents.vocabulary import ACTIONS, error_codes
 from holdfast.transport.plans import plan_document
 
@@ -48,7 +49,12 @@ def capabilities(settings: Settings) -> dict[str, Any]:
         "auth": {
             "scheme": "bearer",
             "header": "Authorization: Bearer <key>",
-            "registration": {"method": "POST", "endpoint": "/v1/keys/register"},
+            "registration": {
+                "method": "POST",
+                "endpoint": "/v1/keys/register",
+                "state": OPEN if settings.is_registration_open else CLOSED,
+            },
+            "without_key": WITHOUT_KEY,
             "scopes": SCOPES,
             "key_in_url": "refused",
         },

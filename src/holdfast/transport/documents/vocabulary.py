@@ -10,9 +10,10 @@ from holdfast.core import errors
 from holdfast.core.errors import HoldfastError
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.advice.contract import WITHOUT_KEY
 
 ACTIONS = {operation.name: operation.summary for operation in OPERATIONS} | {
-    "authenticate": "Send `Authorization: Bearer <key>`; registering creates a key.",
+    "authenticate": f"Send `Authorization: Bearer <key>`. {WITHOUT_KEY}",
     "check_billing_status": "Read your plan, its limits and your usage.",
     "check_status": "Read the present state before you repeat the request.",
     "download_artifact": "Fetch the task's output from where it was stored.",

@@ -191,6 +191,7 @@ class App:
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
             log.error("a request failed", extra={"request_id": request.request_id}, exc_info=error)
+        request.can_register = self._ctx.settings.is_registration_open
         response = render_error(request, error)
         if response.status in _REFUSED_FOR_LOAD:
             reason = getattr(error, "code", "")

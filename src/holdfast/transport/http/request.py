@@ -130,6 +130,8 @@ class Request:
     """The account that it has this place for."""
     may_begin_work = True
     """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
+    can_register = False
+    """Whether a caller without a key may create an account here; set before an error is rendered."""
     must_close = False
     """Whether the connection must be closed after the answer, because the rest of the body is not read."""
 

@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core.account import Account, requires_lease_id
 from holdfast.core.acl import hash_token
 from holdfast.core.browser_session import LINK_LIFETIME
+from holdfast.core.errors import RegistrationClosed
 from holdfast.core.lease import Lease
 from holdfast.core.plan import CYCLE
 from holdfast.core.principal import mask_key
@@ -46,8 +47,10 @@ class AccountBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
 
 
 async def register(ctx: HandlerContext, request: Request) -> Response:
-    """Create an account and its first key, which is shown only in this answer."""
+    """Create an account and its first key, which is shown only in this answer, if the settings allow it."""
     check_key_in_query(request)
+    if not ctx.settings.is_registration_open:
+        raise RegistrationClosed("this server creates no accounts: its agents share one")
     _, warnings, _ = await read_body(request, NoBody, PUBLIC_BODY_BYTES)
     await ctx.charge_address(request, REGISTRATION)
     key = new_key()

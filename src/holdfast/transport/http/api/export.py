@@ -83,7 +83,8 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
     for revoked in await ctx.run(command):
         ctx.apply_key_change(revoked, revoked.revoked_at or 0)
     await ctx.erase(account)
-    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": account_deleted()})
+    advice = account_deleted(can_register=ctx.settings.is_registration_open)
+    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": advice})
 
 
 def _read_page(

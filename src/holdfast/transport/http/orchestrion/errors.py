@@ -46,7 +46,9 @@ def error_document(request: Request, error: Exception, task_id: str | None = Non
         document["applied"] = error.applied
     task_id = task_id or request.parameter or None
     billing = error.billing if isinstance(error, errors.MaxWorkersReached) else None
-    document["agent_contract"] = task_advice.for_error(code, task_id, getattr(error, "retry_after", None), billing)
+    document["agent_contract"] = task_advice.for_error(
+        code, task_id, getattr(error, "retry_after", None), billing, can_register=request.can_register
+    )
     return status, document
 
 

@@ -129,7 +129,11 @@ class Recovery(Struct):
 
 
 OPERATION_SCHEMAS = {
-    "register": OperationSchema({201: Registration}, body=request_body("RegisterBody", accounts.NoBody, {})),
+    "register": OperationSchema(
+        {201: Registration},
+        body=request_body("RegisterBody", accounts.NoBody, {}),
+        refusals=(errors.RegistrationClosed,),
+    ),
     "settle_account": OperationSchema({200: Account}, body=request_body("SettleAccountBody", accounts.AccountBody, {})),
     "read_account": OperationSchema({200: Account}),
     "link_dashboard": OperationSchema(

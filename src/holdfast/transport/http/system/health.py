@@ -36,7 +36,7 @@ async def index(ctx: HandlerContext, request: Request) -> Response:
         for operation in OPERATIONS
     ]
     document = {"name": "holdfast", "version": __version__, "operations": table}
-    return json_response(200, document | {"agent_contract": new_caller()})
+    return json_response(200, document | {"agent_contract": new_caller(can_register=ctx.settings.is_registration_open)})
 
 
 async def health(ctx: HandlerContext, request: Request) -> Response:
