@@ -87,10 +87,11 @@ def covered(request: pytest.FixtureRequest) -> Callable[[str, int], None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_state_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Servers without a setting keep nothing in the user's own folder."""
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Servers without a setting keep nothing in the user's own folders, and no program finds the user's keys."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        patch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.mktemp("configuration")))
         yield
 
 

@@ -50,7 +50,7 @@ class Shell:
     def environment(self) -> dict[str, str]:
         ours = {name: value for name, value in os.environ.items() if not name.startswith(("HOLDFAST_", "OCTOSTORE_"))}
         ours |= {"HOLDFAST_URL": f"http://127.0.0.1:{self.port}", "HOME": str(self.home), "USER": "tester"}
-        ours["XDG_STATE_HOME"] = str(self.home / "state")
+        ours |= {"XDG_STATE_HOME": str(self.home / "state"), "XDG_CONFIG_HOME": str(self.home / "config")}
         ours |= {} if self.key is None else {"HOLDFAST_API_KEY": self.key}
         return ours | self.more
 

@@ -100,8 +100,9 @@ def test_doctor_reports_every_problem(shell):
     unreachable = Shell(free_port(), shell.key, shell.home)("doctor", "-o", "json")
     assert unreachable.status == 7
     assert {finding["what"]: finding["ok"] for finding in unreachable.json} == {
-        "program": True, "server": False, "store": False,
+        "program": True, "server": False, "store": False, "cli": True, "mcp": True, "python": True,
     }  # fmt: skip
+    assert {finding.get("account", "unknown") for finding in unreachable.json} == {"unknown"}
 
 
 @pytest.mark.parametrize(

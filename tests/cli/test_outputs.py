@@ -64,8 +64,7 @@ def get_password(service, name):
 @pytest.fixture
 def keyless(shell):
     """A shell without a key."""
-    config = {"XDG_CONFIG_HOME": str(shell.home / "config")}
-    return Shell(shell.port, None, shell.home, config)
+    return Shell(shell.port, None, shell.home)
 
 
 def private(path, text):

@@ -61,8 +61,9 @@ class SeparableTransport(Transport, Protocol):
 class Client(Methods[Document]):
     """Client with one method for every operation. Threads may share it; close it when you are done.
 
-    `url` and `key` default to HOLDFAST_URL and HOLDFAST_API_KEY. Calls that are safe to repeat are retried for up to
-    `deadline` seconds; other calls raise the first error. `timeout` is the number of seconds for one attempt.
+    `url` and `key` default to HOLDFAST_URL and HOLDFAST_API_KEY, else to the server on this machine and its key, which
+    `holdfast serve` wrote to the user's configuration. Calls that are safe to repeat are retried for up to `deadline`
+    seconds; other calls raise the first error. `timeout` is the number of seconds for one attempt.
 
         with holdfast.Client() as client, client.job("deploy/web", owner="build-42", wait=60) as job:
             push(fence=job.token)

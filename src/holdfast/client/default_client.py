@@ -11,7 +11,7 @@ from holdfast.client.errors import Document
 
 @functools.cache
 def client() -> Client:
-    """The shared client for HOLDFAST_URL and HOLDFAST_API_KEY."""
+    """The shared client, with its default address and key."""
     return Client()
 
 

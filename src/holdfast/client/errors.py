@@ -86,7 +86,7 @@ class AuthError(HoldfastError):
     """The request had no valid key."""
 
     code = "missing_api_key"
-    hint = "Pass `key`, or set HOLDFAST_API_KEY."
+    hint = "Pass `key` or set HOLDFAST_API_KEY. `holdfast doctor` says which key is used; ask the operator for one."
 
 
 class Forbidden(AuthError):

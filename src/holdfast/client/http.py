@@ -16,8 +16,8 @@ import httpx2
 from holdfast.client.forks import call_after_fork
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
+from holdfast.server_keys import FoundKey, address_of, configured_key, environment_key
 
-DEFAULT_URL = "http://127.0.0.1:7700"
 CONNECT_SECONDS = 5.0
 IDLE_SECONDS = 60.0
 """Shorter than the server keeps an idle connection, so that we rarely use one that it has just closed."""
@@ -27,16 +27,24 @@ _CONNECT_ERRORS = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeou
 
 def server_url(url: str | None) -> str:
     """Address of the server: as given, else HOLDFAST_URL, else the default on this machine."""
-    address = (url or os.environ.get("HOLDFAST_URL") or DEFAULT_URL).rstrip("/")
+    address = address_of(url)
     if not address.startswith(("http://", "https://")):
         raise ValueError(f"the server's address must begin with http:// or https://, not {address!r}")
     return address
 
 
-def auth_headers(key: str | None) -> dict[str, str]:
-    """The Authorization header: the key as given, else HOLDFAST_API_KEY; empty without one, as elections need none."""
-    key = key or os.environ.get("HOLDFAST_API_KEY")
-    return {"authorization": f"Bearer {key}"} if key else {}
+def find_key(url: str | None) -> FoundKey | None:
+    """The key where none is given: HOLDFAST_API_KEY, else the user's configuration.
+
+    Unlike the command line, a library opens no keyring, which may ask a person.
+    """
+    return environment_key() or configured_key(server_url(url), is_named=url is not None)
+
+
+def auth_headers(key: str | None, url: str | None = None) -> dict[str, str]:
+    """The Authorization header: the key as given or found; empty without one, as elections need none."""
+    found = FoundKey(key, "argument") if key else find_key(url)
+    return {} if found is None else {"authorization": f"Bearer {found.key}"}
 
 
 def _settings(url: str | None, key: str | None) -> dict[str, Any]:
@@ -49,7 +57,7 @@ def _settings(url: str | None, key: str | None) -> dict[str, Any]:
     limits = httpx2.Limits(max_connections=None, keepalive_expiry=IDLE_SECONDS)
     return {
         "base_url": base_url,
-        "headers": auth_headers(key),
+        "headers": auth_headers(key, url),
         "limits": limits,
         "verify": False if base_url.startswith("http://") else httpx2.create_ssl_context(),
     }

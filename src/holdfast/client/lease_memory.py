@@ -13,22 +13,19 @@ import hashlib
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
 from holdfast.decoding import decode
+from holdfast.private_files import locked, open_lock, write_beside
 
 JOB, RESERVATION, TASK = "job", "reservation", "task"
 """Kinds of what is held."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long a lease that was neither released nor found lost is kept after its time is over."""
-_LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-_PRIVATE = 0o600
 
 
 FORMER_IDS = 8
@@ -160,7 +157,7 @@ class LeaseMemory:
 
     def _change(self, change: Callable[[Document], Document]) -> None:
         try:
-            with _locked(self.path.with_suffix(".lock")):
+            with locked(self.path.with_suffix(".lock")):
                 self._write(change(self._read()))
         except OSError as error:
             self._report(f"cannot remember lease ids in {self.path}: {error.strerror or error}")
@@ -180,16 +177,12 @@ class LeaseMemory:
         return nothing
 
     def _write(self, document: Document) -> None:
-        new = self.path.with_suffix(".new")
-        with os.fdopen(os.open(new, _NEW_FILE, _PRIVATE), "wb") as file:
-            os.fchmod(file.fileno(), _PRIVATE)
-            file.write(msgspec.json.encode(document))
-        new.replace(self.path)
+        write_beside(self.path, msgspec.json.encode(document)).replace(self.path)
 
     def _lock_process(self) -> bool:
         """Whether no living process has this memory; then this one has it."""
         try:
-            self._process_lock = _open_lock(self.path.with_suffix(".process"))
+            self._process_lock = open_lock(self.path.with_suffix(".process"))
             fcntl.flock(self._process_lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
@@ -209,20 +202,3 @@ def default_folder() -> Path:
     import platformdirs  # only a program that claims something needs it
 
     return platformdirs.user_state_path("holdfast") / "agents"
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Wait until no other program changes the file. The lock is another file, because that one is replaced."""
-    file = _open_lock(path)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-    finally:
-        with suppress(OSError):
-            os.close(file)
-
-
-def _open_lock(path: Path) -> int:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return os.open(path, _LOCK_FILE, _PRIVATE)

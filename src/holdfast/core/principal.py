@@ -23,12 +23,14 @@ SCOPES = {
 }
 ALL_SCOPES = "admin jobs tasks"
 WORK_SCOPES = "jobs tasks"
+MACHINE_SCOPES = "jobs tasks read"
+"""Scopes of a machine's key: to work and to look, not to administer."""
 ANY = "any"
 """The scope that every key has."""
 
-ROOT, STATIC, ISSUED, LOCAL, ROTATED = "root", "static", "issued", "local", "rotated"
-"""Where a key comes from: the admin key and the tokens in the settings, an administrator, registration by name, and the
-rotation of a configured token.
+ROOT, STATIC, ISSUED, LOCAL, ROTATED, MACHINE = "root", "static", "issued", "local", "rotated", "machine"
+"""Where a key comes from: the admin key and the tokens in the settings, an administrator, registration by name, the
+rotation of a configured token, and a server that wrote it to the configuration of its user.
 """
 
 ADMIN_ID = "00000000-0000-0000-0000-000000000000"

@@ -2,7 +2,7 @@
 
 from holdfast.settings.fields import DEFAULT_PORT, PREFIX
 from holdfast.settings.loading import BadSettings, load
-from holdfast.settings.model import Settings, default_store, sqlite_path, store_address
+from holdfast.settings.model import Settings, default_store, describe_store, sqlite_path, store_address
 
 __all__ = [
     "DEFAULT_PORT",
@@ -10,6 +10,7 @@ __all__ = [
     "BadSettings",
     "Settings",
     "default_store",
+    "describe_store",
     "load",
     "sqlite_path",
     "store_address",

@@ -20,7 +20,13 @@ certificates to trust instead of the system's.
 2. `HOLDFAST_API_KEY`,
 3. the keyring, if Python's `keyring` is installed: service `holdfast`, user name = the server's address,
 4. `.netrc`: the password of the server's host,
-5. `~/.config/holdfast/key`, unless `--url` names the server.
+5. your own entry for the server in `~/.config/holdfast/servers.json`: `{"https://host": {"key": "…"}}`,
+6. `~/.config/holdfast/key`, unless `--url` names the server,
+7. the entry that `holdfast serve` wrote for its own address into `servers.json`: this machine's key.
+
+On the machine of the server nothing has to be set: `serve` on a loopback address writes a key with the scopes `jobs`,
+`tasks` and `read`, once for each address. It replaces an entry of its own that its store refuses, and never one of
+yours. The Python client reads `HOLDFAST_API_KEY` and 5 to 7. `holdfast doctor` says what is used.
 
 Key files must be readable only by you. A key is never an argument, because other users can list the arguments of a
 process. It is not sent over plain HTTP to another machine unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true.

@@ -36,12 +36,12 @@ def server_json() -> dict[str, Any]:
                 "environmentVariables": [
                     {
                         "name": "HOLDFAST_URL",
-                        "description": "URL of the server; without one, a local file is used.",
+                        "description": "URL of the server; without one, this machine's server or a local file is used.",
                         "format": "string",
                     },
                     {
                         "name": "HOLDFAST_API_KEY",
-                        "description": "API key of that server.",
+                        "description": "API key of that server; not needed on its own machine.",
                         "format": "string",
                         "isSecret": True,
                     },

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import NamedTuple
 
 from holdfast import __version__
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, HoldfastError
+from holdfast.private_files import UnusableFile
+from holdfast.server_keys import FoundKey, Servers
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
-from holdfast.transport.cli.credentials import address_of, read_key
+from holdfast.transport.cli.doors.doors import Accounts, Door, describe, find_split, host_doors, own_doors, shorten
 from holdfast.transport.cli.output import bold, escape, is_document, print_document
+from holdfast.transport.cli.repository import Repository
 from holdfast.transport.cli.verbs.verb import Invocation
 
 _CLOCK_TOLERANCE = 5.0
 """Seconds between the two clocks that are worth a warning. Leases do not depend on it, only displayed times do."""
+
+_GET_KEY = (
+    "run `holdfast serve` on this machine as this user, which writes a key, or set HOLDFAST_API_KEY to one that the"
+    " operator gives you; do not register, a new account sees nothing of the others"
+)
+_UNITE = (
+    "agents in different accounts do not see each other: remove HOLDFAST_URL and HOLDFAST_API_KEY where this machine's"
+    " server is meant, else set them alike"
+)
 
 
 class Finding(NamedTuple):
@@ -28,10 +42,17 @@ class Finding(NamedTuple):
     detail: str
     advice: str = ""
     status: int = exit_status.OK
+    facts: Mapping[str, str | None] = MappingProxyType({})
+    """More about it, for programs."""
 
     @property
     def is_ok(self) -> bool:
         return self.status == exit_status.OK
+
+    @property
+    def label(self) -> str:
+        """How it is marked: wrong, worth a look, or good."""
+        return "BAD " if not self.is_ok else "WARN" if self.advice else "ok  "
 
 
 def run(invocation: Invocation) -> int:
@@ -39,20 +60,51 @@ def run(invocation: Invocation) -> int:
     arguments = invocation.arguments
     if arguments["set_clock"]:
         return set_store_clock(arguments["store"])
-    url, key = address_of(arguments["url"]), read_key(arguments["key_file"], arguments["url"])
+    doors = own_doors(arguments["url"], arguments["key_file"])
+    url, key = doors[0].server, None if doors[0].key is None else doors[0].key.key
     client = make_client(url, key)
     server = _check_server(client, url)
     findings = [_check_program(), server, _check_store(client)]
     if server.is_ok:
         findings += [_check_key(client, key), _check_clock(client)]
+    findings += _check_doors(doors)
     if is_document(invocation.output):
         print_document([_to_document(finding) for finding in findings], invocation.output)
     else:
         for finding in findings:
-            print(f"{bold('ok ' if finding.is_ok else 'BAD')}  {finding.what:<8} {escape(finding.detail)}")
+            print(f"{bold(finding.label)} {finding.what:<8} {escape(finding.detail)}")
             if finding.advice:
                 print(f"     {'':<8} -> {finding.advice}")
     return max(finding.status for finding in findings)
+
+
+def _check_doors(own: list[Door]) -> list[Finding]:
+    """What each program of this user and each coding agent of this repository would use, and whether they agree."""
+    doors, accounts = [*own, *host_doors(Repository().root)], Accounts(own)
+    known = [(door, accounts.of(door)) for door in doors]
+    findings = []
+    for door, account in known:
+        has_none = not door.is_store and door.key is None and not door.problem
+        facts = {"server": door.server, "server_source": door.source, "account": account, **_key_facts(door.key)}
+        advice = "correct it" if door.problem else _GET_KEY if has_none else ""
+        findings.append(Finding(door.name, describe(door, account), advice, facts=facts))
+    fleets = find_split(known)
+    if len(fleets) > 1:
+        detail = "; ".join(f"{', '.join(names)}: {fleet}" for fleet, names in fleets)
+        findings.append(Finding("fleet", f"they lead to different accounts: {detail}", _UNITE))
+    return findings
+
+
+def _key_facts(key: FoundKey | None) -> dict[str, str | None]:
+    return {"key": None if key is None else shorten(key.key), "key_source": None if key is None else key.source}
+
+
+def _known_servers() -> str:
+    try:
+        urls = Servers().urls
+    except UnusableFile:
+        return ""
+    return f"; your configuration has keys for {', '.join(urls)}" if urls else ""
 
 
 def _to_document(finding: Finding) -> dict[str, object]:
@@ -62,6 +114,7 @@ def _to_document(finding: Finding) -> dict[str, object]:
         "told": finding.detail,
         "advice": finding.advice,
         "status": finding.status,
+        **finding.facts,
     }
 
 
@@ -74,7 +127,7 @@ def _check_server(client: Client, url: str) -> Finding:
     try:
         version = str(client.call("version").get("version", "?"))
     except HoldfastError as error:
-        advice = "start a server with `holdfast serve`, or set --url or HOLDFAST_URL"
+        advice = f"start a server with `holdfast serve`, or set --url or HOLDFAST_URL{_known_servers()}"
         return Finding("server", error.message, advice, exit_status.UNREACHABLE)
     advice = "" if version == __version__ else f"this program is {__version__}: install the same version on both"
     return Finding("server", f"holdfast {version} at {url}", advice)
@@ -94,8 +147,7 @@ def _check_store(client: Client) -> Finding:
 
 def _check_key(client: Client, key: str | None) -> Finding:
     if key is None:
-        advice = "set HOLDFAST_API_KEY to the key that `holdfast serve` printed at its first start"
-        return Finding("key", "no key is set", advice, exit_status.DENIED)
+        return Finding("key", "there is no key for this server", _GET_KEY, exit_status.DENIED)
     try:
         account = client.call("read_account")
     except AuthError as error:

@@ -11,11 +11,13 @@ from holdfast import extras
 from holdfast.addresses import url_problem
 from holdfast.app import running_engine
 from holdfast.core.errors import HoldfastError
+from holdfast.server_keys import FoundKey
 from holdfast.settings import BadSettings, load
 from holdfast.settings.model import sqlite_path
 from holdfast.settings.reader import Reader
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.verbs.verb import Invocation
+from holdfast.transport.cli.doors.mcp_target import find_target
+from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
 
 OK, UNAVAILABLE, CONFIGURATION = 0, 1, 2
 _TIMES = ("mcp_session_seconds", "mcp_idle_minutes")
@@ -23,23 +25,25 @@ _TIMES = ("mcp_session_seconds", "mcp_idle_minutes")
 
 
 def run(invocation: Invocation) -> int:
-    """Serve until stdin ends; --store overrides the server in HOLDFAST_URL."""
+    """Serve until stdin ends, for the server or the store that `find_target` chooses."""
     if not extras.is_installed(extras.MCP):
         return _report(f"MCP is not installed: {extras.install_command(extras.MCP)}", CONFIGURATION)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
-    url = os.environ.get("HOLDFAST_URL")
     store = invocation.arguments["store"]
-    if url and store is None:
-        return _serve_server(url, os.environ.get("HOLDFAST_API_KEY"))
-    return _serve_store(store)
+    try:
+        target = find_target(store)
+    except WrongUsage as error:
+        return _report(str(error), CONFIGURATION)
+    return _serve_store(store) if target.url is None else _serve_server(target.url, target.key)
 
 
-def _serve_server(url: str, key: str | None) -> int:
+def _serve_server(url: str, key: FoundKey | None) -> int:
     problem = url_problem(url)
     if problem is not None:
         return _report(f"HOLDFAST_URL: {problem}", CONFIGURATION)
-    if not key:
-        return _report("HOLDFAST_API_KEY: the server that HOLDFAST_URL names requires a key", CONFIGURATION)
+    if key is None:
+        how = "set HOLDFAST_API_KEY to one that its operator gives you; `holdfast doctor` says what is used"
+        return _report(f"there is no key for {url}: {how}", CONFIGURATION)
     reader = Reader({}, os.environ)
     times = {name: reader.number(name) for name in _TIMES}
     if reader.problems:
@@ -47,7 +51,7 @@ def _serve_server(url: str, key: str | None) -> int:
     # Imported late: wrong settings are reported without loading the MCP library.
     from holdfast.transport.mcp.stdio import AgentTimes, serve_remote
 
-    serve_remote(url, key, AgentTimes(*times.values()))
+    serve_remote(url, key.key, AgentTimes(*times.values()))
     return OK
 
 

@@ -12,11 +12,12 @@ from holdfast.addresses import is_loopback
 from holdfast.app import has_credential, make_payment_provider, make_traces, running_engine, sync_credentials
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
-from holdfast.settings import BadSettings, Settings, load, sqlite_path
+from holdfast.settings import BadSettings, Settings, describe_store, load
 from holdfast.store.contract import NewerSchema, UnusableStore
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
 from holdfast.transport.cli.commands.first_key import first_key_path, write_first_key
+from holdfast.transport.cli.commands.machine_key import provide_machine_key
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.dashboard.access.link import make_admin_link
@@ -85,8 +86,10 @@ def _run_server(settings: Settings, listener: socket.socket, fronts: EngineSide 
         first_key = sync_credentials(engine, settings)
         is_worker = SOCKET_FD in os.environ
         if not is_worker or (fronts is not None and fronts.is_first):
+            agents = _provide_machine_key(engine, settings, listener)
             # The link gives full access, so it is printed only on a terminal: anything else may be a shared log.
-            _print_addresses(settings, first_key, make_admin_link(engine, settings) if sys.stderr.isatty() else None)
+            link = make_admin_link(engine, settings) if sys.stderr.isatty() else None
+            _print_addresses(settings, first_key, agents, link)
         if fronts is not None:
             fronts.report_ready()
         elif is_worker:
@@ -95,6 +98,15 @@ def _run_server(settings: Settings, listener: socket.socket, fronts: EngineSide 
             _serve(engine, settings, listener, fronts)
             return 0 if engine.outdated is None else _outdated(engine.outdated.message)
     return 0 if supervise_servers(settings, listener) else UNAVAILABLE
+
+
+def _provide_machine_key(engine: Engine, settings: Settings, listener: socket.socket) -> str | None:
+    """Write the key of this machine if only this machine can reach the server; returns a line about it."""
+    host, port = listener.getsockname()[:2]
+    if not settings.machine_key or not is_loopback(host):
+        return None
+    url = replace(settings, host=host, port=port).url
+    return provide_machine_key(engine, url, describe_store(settings.store))
 
 
 def _outdated(message: str) -> int:
@@ -119,17 +131,19 @@ def _serve(engine: Engine, settings: Settings, listener: socket.socket, fronts: 
             traces.close()
 
 
-def _print_addresses(settings: Settings, first_key: str | None, link: str | None) -> None:
+def _print_addresses(settings: Settings, first_key: str | None, agents: str | None, link: str | None) -> None:
     print_message(f"Holdfast is listening on {settings.url}")
     if settings.public_url is not None:
         print_message(f"  public {settings.public_url}")
-    print_message(f"  data   {_describe_store(settings.store)}")
+    print_message(f"  data   {describe_store(settings.store)}")
     if first_key is not None and not sys.stderr.isatty():
         _hand_over(settings, first_key)
         first_key = None
     elif first_key is not None:
         print_message(f"  key    {first_key}")
         print_message("         This key may do everything and is shown only once: keep it.")
+    if agents is not None:
+        print_message(f"  agents {agents}")
     print_message(f"  web    {link or settings.home}")
     if link is None:
         print_message("         `holdfast dashboard` prints a link that signs a browser in.")
@@ -154,12 +168,3 @@ def _hand_over(settings: Settings, first_key: str) -> None:
         return
     print_message(f"  key    in {path}, which only you can read")
     print_message("         This key may do everything: store it elsewhere, then delete the file.")
-
-
-def _describe_store(store: str) -> str:
-    if store == "memory:":
-        return "in memory: lost when this process ends"
-    if store.startswith("sqlite:///"):
-        return str(sqlite_path(store).resolve())
-    address = store.rpartition("@")[2]
-    return f"PostgreSQL at {address.partition('?')[0] or 'the local socket'}"

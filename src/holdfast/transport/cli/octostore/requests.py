@@ -19,7 +19,9 @@ from holdfast.client.event_stream import SILENCE_SECONDS, StreamState
 from holdfast.client.request import Answer
 from holdfast.client.retry import AnswerLost, is_delayed_lock
 from holdfast.client.sse import Frame
-from holdfast.transport.cli.credentials import DEFAULT_URL, BadAddress, read_private
+from holdfast.private_files import UnusableFile
+from holdfast.server_keys import DEFAULT_URL, configured_key, environment_key
+from holdfast.transport.cli.credentials import BadAddress, read_private
 from holdfast.transport.cli.http_sender import HttpSender
 from holdfast.transport.cli.output import print_message
 
@@ -32,7 +34,7 @@ class Requester:
 
     def __init__(self, arguments: dict[str, Any], *, with_token: bool) -> None:
         self.server = server_of(arguments.get("server"))
-        self.token = read_token() if with_token else None
+        self.token = read_token(self.server, is_named=arguments.get("server") is not None) if with_token else None
         self.request_timeout: float = arguments.get("request_timeout") or REQUEST_SECONDS
         connect = arguments.get("connect_timeout") or CONNECT_SECONDS
         self._sender = HttpSender(
@@ -90,8 +92,8 @@ def check_encryption(server: str, *, allow_http: bool) -> None:
         raise BadAddress("plain HTTP would expose a secret to the network: use https or --allow-insecure-http")
 
 
-def read_token() -> str:
-    """The bearer token: a private file, stdin, or the environment."""
+def read_token(server: str, *, is_named: bool) -> str:
+    """The bearer token: a private file, stdin, the environment, or the configuration."""
     path = os.environ.get("OCTOSTORE_TOKEN_FILE")
     if path:
         token = sys.stdin.readline() if path == "-" else read_private(path)
@@ -99,8 +101,16 @@ def read_token() -> str:
         print_message("holdfast: other processes may read a token in the environment; OCTOSTORE_TOKEN_FILE is safer")
         token = os.environ["OCTOSTORE_TOKEN"]
     else:
-        token = os.environ.get("HOLDFAST_API_KEY", "")
+        token = _read_key(server, is_named=is_named)
     token = token.strip()
     if not token or any(character in token for character in "\r\n\0"):
         raise BadAddress("no token: set OCTOSTORE_TOKEN_FILE to a file with it, or set HOLDFAST_API_KEY")
     return token
+
+
+def _read_key(server: str, *, is_named: bool) -> str:
+    try:
+        found = environment_key() or configured_key(server, is_named=is_named)
+    except UnusableFile as error:
+        raise BadAddress(str(error)) from error
+    return "" if found is None else found.key

@@ -67,7 +67,10 @@ _STATUSES = (
     "Exit status 11: not acquired in time, 20: lost, or no longer certain, 64: wrong usage, 70: the server failed,\n"
     "130 and 143: ended by a signal."
 )
-_AUTH_HELP = "The token is read from the file $OCTOSTORE_TOKEN_FILE, or from $OCTOSTORE_TOKEN or $HOLDFAST_API_KEY."
+_AUTH_HELP = (
+    "The token is read from the file $OCTOSTORE_TOKEN_FILE, or from $OCTOSTORE_TOKEN or $HOLDFAST_API_KEY,\n"
+    "or it is the key for this server in your configuration."
+)
 
 
 def _verb(name: str, summary: str, arguments: tuple[Argument, ...], command: str, more: str = "") -> Verb:

@@ -92,11 +92,12 @@ SERVER_VERBS = (
     Verb(
         "mcp",
         "serve MCP over stdin and stdout",
-        (_setting("--store", "URL", "the store, as for serve; overrides HOLDFAST_URL"),),
+        (_setting("--store", "URL", "the store, as for serve; no server is used"),),
         command="commands.mcp:run",
         calls_server=False,
-        more="Uses the server at HOLDFAST_URL with the key in HOLDFAST_API_KEY; without HOLDFAST_URL, or with\n"
-        "--store, it opens a store itself. What is claimed through it is renewed while it runs, and free within a\n"
+        more="Uses the server at HOLDFAST_URL, else the server that was started on this machine. The key is searched\n"
+        "as for every verb, so on this machine none has to be set. With --store or HOLDFAST_STORE, or if there is no\n"
+        "server, it opens a store itself. What is claimed through it is renewed while it runs, and free within a\n"
         "minute after it was killed; HOLDFAST_OWNER is the agent's name (user@host).",
     ),
 )
@@ -104,13 +105,17 @@ SERVER_VERBS = (
 PROGRAM_VERBS = (
     Verb(
         "doctor",
-        "check the server, its store, your key and the clocks",
+        "check the server, its store, your key and the clocks, and who uses which account",
         (
             switch("--set-clock", "set_clock", "set the clock of the store on this machine back to the wall clock"),
             _setting("--store", "URL", "the store, as for serve; for --set-clock"),
         ),
         command="commands.doctor:run",
-        more="Exit status 0: no problem, 4: the key, 7: the server or its store.\n"
+        more="Says which server, key and account the command line, `holdfast mcp`, the Python client and the coding\n"
+        "agents of this repository (.mcp.json, .cursor/mcp.json, .vscode/mcp.json, .codex/config.toml,\n"
+        ".gemini/settings.json, opencode.json) would use, and warns if these are different accounts. Of a key only\n"
+        "the beginning is shown; no key is sent to a server that only a file of the repository names.\n"
+        "Exit status 0: no problem, 4: the key, 7: the server or its store.\n"
         "--set-clock: the clock of an SQLite store never goes back, so after a boot with a wrong wall clock it stays\n"
         "ahead. This sets it right and moves all deadlines with it. Set the wall clock first; servers may run.",
     ),
