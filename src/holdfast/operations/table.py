@@ -256,7 +256,7 @@ OPERATIONS = (
         "POST",
         "/v1/keys/register",
         ORCHESTRION,
-        "Create a separate account, where the operator allows it; it sees nothing of the others.",
+        "Create a separate account, which sees nothing of the others.",
         limit=REGISTRATION,
     ),
     *_under("/v1/tasks", ORCHESTRION, _TASKS),

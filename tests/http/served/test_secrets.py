@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.core.event import Event
-from tests.compat.octostore.server import ADMIN_KEY
+from tests.compat.octostore.server import ADMIN_KEY, OPEN_TO_TESTS
 from tests.compat.orchestrion.account import Account
 from tests.faults.program import Program
 from tests.faults.test_first_key import everything
@@ -71,7 +71,8 @@ def recording(recordings, store):
 
 def record(url):
     listed = ",".join(f"{name}:{token}" for name, token in LISTED.items())
-    server = Program(url, STATIC_TOKENS=listed, ROOT_KEY=ROOT_KEY, ADMIN_KEY=ADMIN_KEY).start()
+    configured = {"STATIC_TOKENS": listed, "ROOT_KEY": ROOT_KEY, "ADMIN_KEY": ADMIN_KEY}
+    server = Program(url, **configured, **OPEN_TO_TESTS).start()
     anyone = RecordingCaller(server.port)
     try:
         use_account(anyone)

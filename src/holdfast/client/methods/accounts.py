@@ -9,7 +9,10 @@ class AccountMethods(Caller[R]):
     """Accounts, API keys, plans and purchases."""
 
     def register(self) -> R:
-        """Create an account; the answer has its first key."""
+        """Create a separate account, which sees nothing of the others; the answer has its first key.
+
+        Refused with `registration_closed` where the operator does not allow it.
+        """
         return self.call("register")
 
     def list_plans(self) -> R:
