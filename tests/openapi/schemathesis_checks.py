@@ -34,6 +34,8 @@ RULES_BEYOND_SCHEMA = {
     "invalid_cursor": "a cursor must come from a page; its content is not documented",
     "missing_session": "the header with a session's secret needs the session",
     "incomplete_session": "the id and the lease id of a session are sent together",
+    "invalid_job_id": "only printable characters are allowed, no part `..`, and no `*` at the end",
+    "/any_of": "the same rules for each id",
     "invalid_lock_name": "the parts of a name are limited in bytes, and letters of every script are allowed",
     "unknown_plan": "the settings define the plans",
     "mismatch": "only the id of the account confirms its deletion",

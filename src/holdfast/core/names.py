@@ -1,4 +1,4 @@
-"""Rules for names. The name of a lease is a job id, which is ASCII, or a lock name, which follows OctoStore's rules."""
+"""Rules for names. The name of a lease is a job id, also the path of a file, or a lock name by OctoStore's rules."""
 
 from __future__ import annotations
 
@@ -17,17 +17,28 @@ _POINTS = range(10, 37)
 _NOT_LETTERS = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
 """Marks that are not letters: joiners and variation selectors."""
 
-_JOB_ID = re.compile(r"[A-Za-z0-9._:@/-]+")
 _ELECTION_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CANDIDATE_ID = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
 
 
+def normal_job_id(text: str) -> str:
+    """A job id as callers send it, in Unicode's normal form C: each job has one id, whichever form is sent."""
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def is_job_id(name: str) -> bool:
+    """Whether the routes for jobs reach a lease of this name; a lock may have one that they do not."""
+    return job_id_problem(name) is None and normal_job_id(name) == name
+
+
 def job_id_problem(job_id: str) -> str | None:
-    """What is wrong with a job id, or None."""
+    """What is wrong with a job id in normal form, or None."""
     if not 1 <= len(job_id) <= NAME_LIMIT:
         return f"a job id has 1 to {NAME_LIMIT} characters, this one has {len(job_id)}"
-    if not _JOB_ID.fullmatch(job_id):
-        return "a job id may contain only letters, digits and . _ : @ - /"
+    if not job_id.isprintable():
+        return "a job id has only printable characters: no control, formatting or line separator characters"
+    if job_id.endswith("*"):
+        return "a job id must not end with *, which stands for all names with a prefix"
     between_slashes = f"/{job_id}/"
     if "//" in between_slashes or "/../" in between_slashes:
         return "no part of a job id between slashes may be empty or '..'"

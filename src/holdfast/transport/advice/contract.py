@@ -7,6 +7,7 @@ name; advice that fits several is here.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable
 from functools import lru_cache
 from typing import Any
@@ -34,6 +35,8 @@ WITHOUT_KEY = (
 
 _SUBJECT = "subject-of-prepared-advice"
 """Stands for the subject in prepared advice."""
+_NEEDS_NO_ESCAPES = re.compile(r"[A-Za-z0-9._:@/-]+").fullmatch
+"""Subjects that are the same in JSON and in a path."""
 
 
 def contract(*actions: Action, retryable: bool = False, **more: Any) -> Contract:
@@ -73,10 +76,12 @@ def action(
 
 
 def prepared(build: Callable[..., Contract], subject: str, *details: Hashable) -> msgspec.Raw:
-    """The JSON of `build(subject, *details)`, prepared once for all subjects: answers to claims are rendered often.
+    """The JSON of `build(subject, *details)`: answers to claims are rendered often.
 
-    The subject must need no escapes, neither in JSON nor in a path, as ids of jobs and tasks do not.
+    It is prepared once for all subjects that need no escapes, neither in JSON nor in a path, as most ids do not.
     """
+    if not _NEEDS_NO_ESCAPES(subject):
+        return msgspec.Raw(msgspec.json.encode(build(subject, *details)))
     return msgspec.Raw(subject.encode().join(_prepare(build, *details)))
 
 
@@ -100,11 +105,9 @@ _LOCK_NAME = "{name}"
 
 def _fill(route: tuple[str, str, str, str], subject: str | None) -> Endpoint:
     method, before, parameter, after = route
-    if subject is None:
-        subject = parameter
-    elif parameter == _LOCK_NAME:  # a lock's name is one segment; job ids keep their slashes, other ids have none
-        subject = quote(subject, safe="")
-    return method, before + subject + after
+    # A lock's name is one segment; job ids keep their slashes, other ids have none.
+    kept = "" if parameter == _LOCK_NAME else "/:@"
+    return method, before + (parameter if subject is None else quote(subject, safe=kept)) + after
 
 
 def seconds_left(until: Instant | None, now: Instant) -> int:

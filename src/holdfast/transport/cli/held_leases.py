@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.client.errors import LeaseLost
-from holdfast.client.lease_memory import LeaseMemory
+from holdfast.client.lease_memory import JOB, LeaseMemory
+from holdfast.core.names import normal_job_id
 from holdfast.owner import default_owner
 from holdfast.transport.cli.credentials import address_of
 from holdfast.transport.cli.output import escape, print_message
@@ -22,7 +23,7 @@ def find_lease(operation: str, arguments: Arguments) -> str | None:
     use = HOLDERS.get(operation)
     if use is None or arguments.get(use.id_field) is None:
         return None
-    return _memory(use, arguments).find(use.kind, arguments[use.id_field])
+    return _memory(use, arguments).find(use.kind, _row_id(use, arguments))
 
 
 @contextmanager
@@ -36,20 +37,26 @@ def remembering(invocation: Invocation) -> Iterator[Callable[[Arguments], None]]
     memory = _memory(use, arguments)
     if operation in HOLDERS:
         arguments.pop("owner", None)  # it only says whose memory to use
-    row_id, lease_id = arguments.get(use.id_field), arguments.get("lease_id")
+    row_id, lease_id = _row_id(use, arguments), arguments.get("lease_id")
 
     def remember(answer: Arguments) -> None:
         if operation in CLAIMS:
             remember_claim(memory, use, answer)
-        elif row_id is not None and lease_id is not None:
+        elif row_id and lease_id is not None:
             remember_write(memory, use, row_id, lease_id, answer)
 
     try:
         yield remember
     except LeaseLost:
-        if row_id is not None and lease_id is not None:
+        if row_id and lease_id is not None:
             memory.forget(use.kind, row_id, lease_id)
         raise
+
+
+def _row_id(use: Use, arguments: Arguments) -> str:
+    """The id as the server answers it, which has job ids in normal form; empty if there is none."""
+    given: str = arguments.get(use.id_field) or ""
+    return normal_job_id(given) if use.kind == JOB else given
 
 
 def _memory(use: Use, arguments: Arguments) -> LeaseMemory:

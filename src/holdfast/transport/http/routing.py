@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from urllib.parse import unquote_to_bytes
 
+from holdfast.core.names import normal_job_id
 from holdfast.operations.operation import Operation
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.request import HttpRefusal
@@ -35,7 +36,8 @@ class Router:
     def find(self, method: str, raw: bytes) -> tuple[Operation, str]:
         """The operation and its path parameter. Raises 404 for an unknown path and 405 for a wrong method."""
         parameter = b""
-        if raw.startswith(JOBS):
+        is_job = raw.startswith(JOBS)
+        if is_job:
             operations, parameter = self._find_job(method, raw[len(JOBS) :])
         else:
             operations = self._patterns.get(raw, {})
@@ -52,7 +54,8 @@ class Router:
         if operation is None:
             allowed = ", ".join([*operations, *(["HEAD"] if "GET" in operations else [])])
             raise HttpRefusal(405, f"this path accepts {allowed}", headers=((b"allow", allowed.encode()),))
-        return operation, decode_segment(parameter)
+        decoded = decode_segment(parameter)
+        return operation, normal_job_id(decoded) if is_job else decoded
 
     def _find_job(self, method: str, rest: bytes) -> tuple[dict[str, Operation], bytes]:
         assert self._read_job is not None

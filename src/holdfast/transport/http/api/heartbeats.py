@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.errors import DamagedRow, Forbidden, Invalid, Refused, ReservationMissing, TaskMissing
 from holdfast.core.lease import Lease
-from holdfast.core.names import is_storable, job_id_problem
+from holdfast.core.names import is_storable, job_id_problem, normal_job_id
 from holdfast.core.plan import HEARTBEAT
 from holdfast.core.prefix_rule import COVERED, NAMED, WHOLE, check_prefix
 from holdfast.core.reservation.row import Reservation
@@ -102,11 +102,12 @@ def _command(request: Request, lease: HeldLease, hidden: set[str]) -> Command[An
     checks.raise_errors()
     common: dict[str, Any] = {"account": request.by.account, "cause": request.cause(), "lease_id": lease_id or ""}
     if lease.job_id is not None:
-        _check_access(request, "jobs", NAMED, lease.job_id)
-        problem = job_id_problem(lease.job_id)
+        job_id = normal_job_id(lease.job_id)
+        _check_access(request, "jobs", NAMED, job_id)
+        problem = job_id_problem(job_id)
         if problem is not None:
             raise Invalid(problem, [{"pointer": "/job_id", "code": "invalid_job_id", "message": problem}])
-        return HeartbeatJob(**common, name=lease.job_id, note=lease.note)
+        return HeartbeatJob(**common, name=job_id, note=lease.note)
     if lease.reservation_id is not None:
         _check_access(request, "jobs", COVERED, "")
         reservation_id = None if lease.reservation_id in hidden else parse_uuid(lease.reservation_id)

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from holdfast.core.lease import DONE, Lease
-from holdfast.core.names import is_storable, job_id_problem
+from holdfast.core.names import is_job_id, is_storable, normal_job_id
 from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import Instant
@@ -32,7 +32,7 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
     digits = query.get("limit", str(bounds.JOB_PAGE.default))
     limit = int(digits) if re.fullmatch("[0-9]{1,6}", digits) else 0
     checks.check_range(limit, "limit", bounds.JOB_PAGE)
-    prefix = query.get("prefix", request.by.name_prefix or "")
+    prefix = normal_job_id(query.get("prefix", request.by.name_prefix or ""))
     check_covers(request.by, prefix)
     checks.require(is_storable(prefix), "prefix", "`prefix` must not contain U+0000")
     state = query.get("state", CLAIMED)
@@ -71,7 +71,7 @@ def _read_jobs(
     while True:
         page = reader.leases(account, prefix, after, limit + 1, PAGE_BYTES, done=done)
         for lease in page:
-            if job_id_problem(lease.id) is None:
+            if is_job_id(lease.id):
                 if len(found) == limit or size >= PAGE_BYTES:
                     return found, True
                 found.append(lease)

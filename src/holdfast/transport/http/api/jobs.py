@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core.errors import Invalid
 from holdfast.core.lease import RELEASED, Lease
-from holdfast.core.names import job_id_problem
+from holdfast.core.names import job_id_problem, normal_job_id
 from holdfast.core.prefix_rule import check_covers
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.job_claims import ClaimAnyJob, Claimed, Claiming, ClaimJob
@@ -110,7 +110,7 @@ async def claim_any_job(ctx: HandlerContext, request: Request) -> Response:
     """Claim the first of several jobs that is free."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ClaimAnyBody)
-    names = list(dict.fromkeys(body.any_of))
+    names = list(dict.fromkeys(map(normal_job_id, body.any_of)))
     checks = Checks()
     checks.require(1 <= len(names) <= bounds.ANY_OF.most, "any_of", f"`any_of` must have {bounds.ANY_OF}")
     for name in names:

@@ -13,12 +13,15 @@ from holdfast.transport.http.schemas.operation_schema import OperationSchema, sc
 
 Node = dict[str, Any]
 
-_JOB_PART = r"(?!\.\.(/|$))[A-Za-z0-9._:@-]+"
+_JOB_PART = r"[^/\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]+"
 JOB_ID_PATTERN = f"^{_JOB_PART}(/{_JOB_PART})*$"
+"""What a regular expression without look-around can say; the description of the parameter has the rest."""
 _UUID = {"type": "string", "format": "uuid"}
 _PATH_PARAMETERS: dict[str, Node] = {
     "/v1/jobs": {
-        "description": "The job's id. Its slashes may be sent as they are, or as `%2F`.",
+        "description": "The job's id: printable characters, also the path of a file. Its slashes may be sent as they "
+        "are, or as `%2F`. No part between slashes is `..`, the last character is not `*`. Unicode is taken in any normal form "
+        "and answered in form C.",
         "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": JOB_ID_PATTERN},
     },
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},
