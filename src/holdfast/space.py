@@ -8,7 +8,6 @@ It is written in `.holdfast.toml`, which is committed, so that everyone who work
 from __future__ import annotations
 
 import os
-import tomllib
 from pathlib import Path
 
 FILE_NAME = ".holdfast.toml"
@@ -49,6 +48,8 @@ def find_space_file(start: Path | None = None) -> Path | None:
 
 def read_space_file(file: Path) -> str:
     """The space that a `.holdfast.toml` names. Other keys are left to other versions. Raises InvalidSpaceFile."""
+    import tomllib  # hooks of agents run often, and seldom read it
+
     try:
         content = tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:

@@ -35,7 +35,9 @@ def test_init_writes_its_files_and_undo_restores_everything(shell):
     assert set(servers) == {"other", "holdfast"}
     assert servers["holdfast"]["args"] == ["--from", "holdfast[mcp]", "holdfast", "mcp"]
     assert servers["holdfast"]["env"]["HOLDFAST_URL"] == "https://holdfast.example"
-    assert "https://holdfast.example/v1/jobs" in after[".claude/skills/holdfast/SKILL.md"]
+    assert servers["holdfast"]["env"]["HOLDFAST_OWNER"] == "claude-code"
+    assert "`claim_job`" in after[".claude/skills/holdfast/SKILL.md"]
+    assert "hook claude-code Stop --url https://holdfast.example" in after[".claude/settings.json"]
     assert shell.key not in json.dumps(after)
     again = shell("init", repository, "--yes", "--url", "https://holdfast.example")
     assert "nothing to change" in again.err
@@ -48,6 +50,7 @@ def test_init_in_an_empty_folder_leaves_nothing_behind_after_undo(shell):
     folder.mkdir()
     shell("init", folder, "--yes")
     assert set(contents(folder)) == {
+        ".claude/settings.json",
         ".claude/skills/holdfast/SKILL.md",
         ".holdfast.toml",
         ".mcp.json",

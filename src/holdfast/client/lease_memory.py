@@ -4,6 +4,8 @@ Programs that run one after another, such as the verbs of the command line and t
 together: what one claims, another releases. There is one file for each server and agent. A change is made under a lock
 and written to a new file that replaces the old one: programs that run at once lose nothing, and a program that is
 killed leaves the old file or the new one.
+
+The standard library reads and writes it, because hooks run before every tool call of an agent and must start quickly.
 """
 
 from __future__ import annotations
@@ -11,38 +13,37 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import itertools
+import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any, NamedTuple
 
-import msgspec
-from msgspec.structs import replace
-
-from holdfast.decoding import decode
 from holdfast.private_files import locked, open_lock, write_beside
+from holdfast.user_folders import state_folder
 
 JOB, RESERVATION, TASK = "job", "reservation", "task"
 """Kinds of what is held."""
 KEPT_SECONDS = 7 * 24 * 3600.0
 """How long a lease that was neither released nor found lost is kept after its time is over."""
-
-
 FORMER_IDS = 8
 """How many earlier lease ids of one grant are kept."""
 
 
-class Entry(msgspec.Struct, frozen=True, omit_defaults=True):
+class Entry(NamedTuple):
     """A lease that the agent has."""
 
     lease_id: str
     until: float
     """When its time is over unless it is renewed, by the clock of this machine."""
+    seconds: float = 0.0
+    """How long it lasted when it was claimed or last renewed."""
     former: tuple[str, ...] = ()
     """Lease ids that it had before the agent resumed its session."""
 
 
-class SessionSecret(msgspec.Struct, frozen=True):
+class SessionSecret(NamedTuple):
     """What resumes the session of the agent's process."""
 
     name: str
@@ -53,11 +54,9 @@ Entries = dict[str, Entry]
 """By kind and id: `job:deploy/web`."""
 
 
-class Document(msgspec.Struct, omit_defaults=True):
-    """The content of the file. Server and owner are for people who look into it."""
+class Document(NamedTuple):
+    """The content of the file, which also has the server and the owner for people who look into it."""
 
-    server: str
-    owner: str
     held: Entries
     session: SessionSecret | None = None
 
@@ -92,27 +91,32 @@ class LeaseMemory:
         entry = self._read().held.get(f"{kind}:{row_id}")
         return entry.lease_id if entry is not None and given in entry.former else given
 
-    def all_held(self) -> list[tuple[str, str, str]]:
-        """(kind, id, lease id) of everything that is remembered."""
-        return [(*_kind_and_id(key), entry.lease_id) for key, entry in self._read().held.items()]
+    def all(self) -> dict[tuple[str, str], Entry]:
+        """Every lease that is known, by kind and id."""
+        found = ((key.partition(":"), entry) for key, entry in self._read().held.items())
+        return {(kind, row_id): entry for (kind, _, row_id), entry in found}
 
     def remember(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
-        """Keep the lease id of what the agent claimed or renewed, and that its time is over after some seconds."""
-        entry = Entry(lease_id, time.time() + seconds)
-        self._change_held(lambda entries: entries | {f"{kind}:{row_id}": entry})
+        """Keep the lease id of what the agent claimed, and that its time is over after some seconds."""
+        self.update({(kind, row_id): (lease_id, seconds)}, ())
 
     def renew(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
         """Keep that a lease was renewed, if it is still the one that the agent has."""
-        key = f"{kind}:{row_id}"
+        if self.find(kind, row_id) == lease_id:
+            self.remember(kind, row_id, lease_id, seconds)
+
+    def update(self, held: dict[tuple[str, str], tuple[str, float]], over: Iterable[tuple[str, str, str]]) -> None:
+        """Keep these leases with the seconds that they last, and forget those (kind, id, lease id) that are over."""
+        now = time.time()
+        kept = {f"{kind}:{row_id}": Entry(lease, now + left, left) for (kind, row_id), (lease, left) in held.items()}
+        ended = {(f"{kind}:{row_id}", lease_id) for kind, row_id, lease_id in over}
 
         def change(entries: Entries) -> Entries:
-            known = entries.get(key)
-            if known is None or known.lease_id != lease_id:
-                return entries
-            return entries | {key: replace(known, until=time.time() + seconds)}
+            known = {key: entries[key].former for key in kept if key in entries and entries[key][0] == kept[key][0]}
+            left = {key: each for key, each in entries.items() if (key, each.lease_id) not in ended}
+            return left | {key: entry._replace(former=known.get(key, ())) for key, entry in kept.items()}
 
-        if self.find(kind, row_id) == lease_id:
-            self._change_held(change)
+        self._change_held(change)
 
     def reissue(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
         """Keep the new lease id of what the agent holds since before it resumed its session, beside the former ones."""
@@ -121,15 +125,14 @@ class LeaseMemory:
         def change(entries: Entries) -> Entries:
             known = entries.get(key)
             former = () if known is None else (known.lease_id, *known.former)[:FORMER_IDS]
-            return entries | {key: Entry(lease_id, time.time() + seconds, former)}
+            return entries | {key: Entry(lease_id, time.time() + seconds, seconds, former)}
 
         self._change_held(change)
 
     def forget(self, kind: str, row_id: str, lease_id: str) -> None:
         """Remove a lease that is over, unless the agent has another one by now."""
-        over = (f"{kind}:{row_id}", lease_id)
         if self.find(kind, row_id) == lease_id:
-            self._change_held(lambda held: {key: each for key, each in held.items() if (key, each.lease_id) != over})
+            self.update({}, [(kind, row_id, lease_id)])
 
     def session(self) -> SessionSecret | None:
         """What resumes the session of the agent's last process, if it had one."""
@@ -137,7 +140,7 @@ class LeaseMemory:
 
     def remember_session(self, session: SessionSecret | None) -> None:
         """Keep what resumes the session, or forget it."""
-        self._change(lambda document: replace(document, session=session))
+        self._change(lambda document: document._replace(session=session))
 
     def close(self) -> None:
         """Let another process have this owner."""
@@ -151,7 +154,7 @@ class LeaseMemory:
 
         def change_document(document: Document) -> Document:
             held = {key: entry for key, entry in change(document.held).items() if entry.until > oldest}
-            return replace(document, held=held)
+            return document._replace(held=held)
 
         self._change(change_document)
 
@@ -164,20 +167,24 @@ class LeaseMemory:
 
     def _read(self) -> Document:
         """What the file has; nothing if it is missing or damaged."""
-        nothing = Document(self.url, self.owner, {})
+        nothing = Document({})
         try:
             with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
-                return decode(file.read(), Document)
+                return _decode(file.read())
         except FileNotFoundError:
             return nothing
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             self._report(f"{self.path} is damaged, so the lease ids in it are lost: it is replaced by the next claim")
         except OSError as error:
             self._report(f"cannot read lease ids in {self.path}: {error.strerror or error}")
         return nothing
 
     def _write(self, document: Document) -> None:
-        write_beside(self.path, msgspec.json.encode(document)).replace(self.path)
+        held = {key: entry._asdict() for key, entry in document.held.items()}
+        content = {"server": self.url, "owner": self.owner, "held": held}
+        if document.session is not None:
+            content["session"] = document.session._asdict()
+        write_beside(self.path, json.dumps(content).encode()).replace(self.path)
 
     def _lock_process(self) -> bool:
         """Whether no living process has this memory; then this one has it."""
@@ -192,13 +199,28 @@ class LeaseMemory:
         return True
 
 
-def _kind_and_id(key: str) -> tuple[str, str]:
-    kind, _, row_id = key.partition(":")
-    return kind, row_id
-
-
 def default_folder() -> Path:
     """The folder of all agents of this user."""
-    import platformdirs  # only a program that claims something needs it
+    return state_folder() / "agents"
 
-    return platformdirs.user_state_path("holdfast") / "agents"
+
+def _decode(content: bytes) -> Document:
+    """The content of a file. Raises one of several exceptions if it is damaged."""
+    document: dict[str, Any] = json.loads(content)
+    _text(document["server"]), _text(document["owner"])
+    held = {key: _decode_entry(entry) for key, entry in document["held"].items()}
+    session = document.get("session")
+    if session is None:
+        return Document(held)
+    return Document(held, SessionSecret(_text(session["name"]), _text(session["secret"])))
+
+
+def _decode_entry(entry: dict[str, Any]) -> Entry:
+    former = tuple(map(_text, entry.get("former", ())))
+    return Entry(_text(entry["lease_id"]), float(entry["until"]), float(entry.get("seconds", 0)), former)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError(value)
+    return value

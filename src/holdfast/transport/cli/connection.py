@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
-from holdfast.addresses import url_problem
 from holdfast.client.client import Client
-from holdfast.transport.cli.credentials import BadAddress, address_of, read_key
+from holdfast.transport.cli.credentials import address_of, read_key
 from holdfast.transport.cli.http_sender import ANSWER_SECONDS, HttpSender
+from holdfast.transport.cli.safe_address import check_address
 
 
 def client_for(arguments: dict[str, Any]) -> Client:
@@ -22,12 +21,3 @@ def make_client(url: str | None, key: str | None) -> Client:
     address = address_of(url)
     check_address(address, key)
     return Client(transport=HttpSender(address, key), timeout=ANSWER_SECONDS, deadline=ANSWER_SECONDS)
-
-
-def check_address(url: str, key: str | None) -> None:
-    """Refuse an address that is invalid, or that would send a key unencrypted over the network."""
-    insecure = os.environ.get("HOLDFAST_ALLOW_INSECURE_HTTP", "").lower() in {"1", "true"}
-    is_plain = url.startswith("http://") and (key is None or insecure)
-    problem = url_problem("https" + url.removeprefix("http") if is_plain else url)
-    if problem is not None:
-        raise BadAddress(f"the address {url}: {problem}")

@@ -16,7 +16,7 @@ MEANINGS = {
     LIMITED: "a rate limit, a quota or the plan is exhausted",
     UNREACHABLE: "no server answered, or it cannot serve now",
     DONE: "the job is done already",
-    NOT_ALLOWED: "`files check`: another owner has reserved a file (-E changes this status)",
+    NOT_ALLOWED: "`files check`, `guard`: another owner has claimed a file (-E changes this status)",
 }
 
 _BY_CODE = {

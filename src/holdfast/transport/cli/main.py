@@ -18,6 +18,7 @@ from holdfast.transport.cli.table import VERBS, arguments_of, fill_from_environm
 from holdfast.transport.cli.verbs.verb import Argument, Invocation, Verb, WrongUsage
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
+_CALL = "holdfast.transport.cli.commands.call"
 _NUMBERS: dict[Any, str] = {int: "expected a whole number", float: "expected a number"}
 
 
@@ -60,11 +61,15 @@ def _run(verb: Verb, arguments: dict[str, Any]) -> int:
     command = getattr(import_module(f"holdfast.transport.cli.{module}"), function)
     if not verb.calls_server:
         return int(command(invocation))
-    call = import_module("holdfast.transport.cli.commands.call")
     try:
         return int(command(invocation))
-    except (call.HoldfastError, WrongUsage) as error:
-        return int(call.report_error(error, invocation))
+    except _reported_errors() as error:
+        return int(import_module(_CALL).report_error(error, invocation))
+
+
+def _reported_errors() -> tuple[type[Exception], ...]:
+    """Errors that are printed. Called when there is one: a hook, which must be quick, imports no client for it."""
+    return (import_module(_CALL).HoldfastError, WrongUsage)
 
 
 def _report_unknown_verb(words: list[str]) -> int:

@@ -31,10 +31,10 @@ yours. The Python client reads `HOLDFAST_API_KEY` and 5 to 7. `holdfast doctor` 
 Key files must be readable only by you. A key is never an argument, because other users can list the arguments of a
 process. It is not sent over plain HTTP to another machine unless `HOLDFAST_ALLOW_INSECURE_HTTP` is true.
 
-**Lease ids.** What `claim`, `next` and `task claim` were granted is remembered, so `heartbeat`, `release`, `guard`
-and the verbs of a task's holder need no `--lease`. Each server and agent has a file in
-`~/.local/state/holdfast/agents`, readable only by you. The agent is `--owner` (of a task `--worker`), else
-`HOLDFAST_OWNER`, else user@host: give each agent of a machine a name of its own, and none releases what another
+**Lease ids.** What `claim`, `reserve`, `next` and `task claim` were granted is remembered, so `heartbeat`, `release`,
+`guard`, `files heartbeat`, `files release` and the verbs of a task's holder need no `--lease`. Each server and agent
+has a file in `~/.local/state/holdfast/agents`, readable only by you. The agent is `--owner` (of a task `--worker`),
+else `HOLDFAST_OWNER`, else user@host: give each agent of a machine a name of its own, and none releases what another
 claimed. A lease that was released or lost is forgotten. `--lease` comes first, then, inside `holdfast run`, the lease
 of its job. `mine` lists what the key holds.
 

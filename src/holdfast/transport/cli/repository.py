@@ -15,10 +15,10 @@ _WILDCARDS = frozenset("*?")
 
 
 class Repository:
-    """The repository around the current folder. Outside of one, the current folder counts as its root."""
+    """The repository around a folder, the current one by default. Outside of one, the folder counts as its root."""
 
-    def __init__(self) -> None:
-        self._folder = Path.cwd()
+    def __init__(self, folder: Path | None = None) -> None:
+        self._folder = folder or Path.cwd()
         self.root = _find_root(self._folder)
 
     def pattern(self, text: str) -> str:

@@ -134,7 +134,7 @@ class AgentCalls:
         body = _decode(request.body)
         if body.get("lease_ids") is not None:
             return request
-        own = [lease_id for kind, _, lease_id in self._memory.all_held() if kind == RESERVATION]
+        own = [entry.lease_id for (kind, _), entry in self._memory.all().items() if kind == RESERVATION]
         return replace(request, body=encode(body | {"lease_ids": own[: CHECKED_LEASES.most]}))
 
     def _about_own_session(self, request: ToolRequest) -> ToolRequest:

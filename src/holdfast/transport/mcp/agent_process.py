@@ -119,9 +119,9 @@ class AgentProcess:
             self._note_loss(f"Your session ended: it could not be renewed for {self._seconds} s.")
 
     def _note_loss(self, reason: str) -> None:
-        lost = [each for each in self._memory.all_held() if each not in self._reported_lost]
-        self._reported_lost.update(lost)
-        held = [(kind, row_id) for kind, row_id, _ in lost]
+        known = {(*key, entry.lease_id): key for key, entry in self._memory.all().items()}
+        held = [key for each, key in known.items() if each not in self._reported_lost]
+        self._reported_lost.update(known)
         what = f"What you had claimed was released: {_listed(held)}. Others may work on it now: claim it again first."
         self._notices.append(f"{reason} {what if held else 'You held nothing.'}")
 

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 import unicodedata
 from pathlib import Path
+
+from holdfast.transport.cli.git import ask_git
 
 _URL = re.compile(r"[a-z][a-z0-9+.-]*://[^/]*/(?P<path>.+)")
 _SCP = re.compile(r"[^/:]+:(?P<path>.+)")
 """git@host:owner/name.git"""
-_GIT_SECONDS = 5.0
 
 
 def default_space(folder: Path) -> str:
     """Origin's owner/name, with the folder's path if it is not the top one; without an origin, the folder's name."""
-    origin = _git(folder, "config", "--get", "remote.origin.url")
-    below = _git(folder, "rev-parse", "--show-prefix").strip("/")
+    origin = (ask_git(folder, "config", "--get", "remote.origin.url") or "").strip()
+    below = (ask_git(folder, "rev-parse", "--show-prefix") or "").strip().strip("/")
     name = name_of(origin) if origin else ""
     parts = [name, below] if name else [folder.resolve().name]
     text = unicodedata.normalize("NFC", "/".join(part for part in parts if part))
@@ -30,16 +29,3 @@ def name_of(origin: str) -> str:
     path = match["path"] if match else origin
     name = path.strip("/").removesuffix(".git").strip("/")
     return name if match and not origin.startswith("file:") else name.rpartition("/")[2]
-
-
-def _git(folder: Path, *words: str) -> str:
-    """The output of a git command; empty if it fails, or if there is no git."""
-    program = shutil.which("git")
-    if program is None:
-        return ""
-    command = [program, "-C", str(folder), *words]
-    try:
-        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=_GIT_SECONDS)  # noqa: S603
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return ""
-    return ran.stdout.strip()

@@ -8,29 +8,35 @@ from pathlib import Path
 
 from holdfast.addresses import url_problem
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.commands.agent_files import AgentFile, agent_files
 from holdfast.transport.cli.credentials import address_of
+from holdfast.transport.cli.hosts.files import AgentFile
+from holdfast.transport.cli.hosts.host import Host
+from holdfast.transport.cli.hosts.setup import files_of, hosts_in_use
+from holdfast.transport.cli.hosts.table import BY_NAME, HOSTS
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
+
+ALL = "all"
+Change = tuple[AgentFile, str | None, str | None]
+"""A file, and its text before and after."""
 
 
 def run(invocation: Invocation) -> int:
     """Print the changes, ask, and write them."""
     arguments = invocation.arguments
     folder, url = Path(arguments["folder"] or "."), address_of(arguments["url"])
-    problem = url_problem(url)
-    if not folder.is_dir() or problem is not None:
-        print_message(
-            f"holdfast: {folder} is not a folder" if problem is None else f"holdfast: the address {url}: {problem}"
-        )
+    problem = f"{folder} is not a folder" if not folder.is_dir() else None
+    address_problem = url_problem(url)
+    problem = problem or (address_problem and f"the address {url}: {address_problem}")
+    if problem:
+        print_message(f"holdfast: {problem}")
         return exit_status.USAGE
-    changes: list[tuple[AgentFile, str, str]] = []
     try:
-        for file in agent_files(folder, url):
-            before = file.read()
-            after = file.remove_from(before) if arguments["undo"] else file.add_to(before)
-            if before != after:
-                changes.append((file, before, after))
+        if arguments["undo"]:
+            changes = _removals(files_of(folder, list(HOSTS), url))
+        else:
+            hosts = _choose_hosts(folder, arguments["hosts"] or [])
+            changes = _additions(files_of(folder, hosts, url, require_claim=bool(arguments["require_claim"])))
     except ValueError as error:
         print_message(f"holdfast: {error}")
         return exit_status.USAGE
@@ -38,7 +44,7 @@ def run(invocation: Invocation) -> int:
         print_message("holdfast: nothing to change")
         return exit_status.OK
     for file, before, after in changes:
-        sys.stdout.writelines(_diff(file.path, before, after))
+        sys.stdout.writelines(_diff(file.path, before or "", after or ""))
     if not arguments["yes"] and not _is_confirmed():
         return exit_status.USAGE
     for file, _, after in changes:
@@ -46,9 +52,33 @@ def run(invocation: Invocation) -> int:
     return exit_status.OK
 
 
+def _choose_hosts(folder: Path, named: list[str]) -> list[Host]:
+    """Those in use and those that were named; the first of all if there is neither."""
+    unknown = [name for name in named if name not in {*BY_NAME, ALL}]
+    if unknown:
+        raise ValueError(f"there is no host {unknown[0]!a}: name one of {', '.join(BY_NAME)} or {ALL}")
+    in_use = hosts_in_use(folder)
+    chosen = [host for host in HOSTS if host in in_use or host.name in named or ALL in named] or [HOSTS[0]]
+    titles = ", ".join(host.title for host in chosen)
+    other = [host.name for host in HOSTS if host not in chosen]
+    print_message(f"holdfast: for {titles}" + (f" (others: --host {'|'.join(other)})" if other else ""))
+    return chosen
+
+
+def _additions(files: list[AgentFile]) -> list[Change]:
+    found = [(file, before, file.add_to(before)) for file in files for before in (file.read(),)]
+    return [change for change in found if change[1] != change[2]]
+
+
+def _removals(files: list[AgentFile]) -> list[Change]:
+    found = [(file, before, file.remove_from(before)) for file in files if (before := file.read()) is not None]
+    return [change for change in found if change[1] != change[2]]
+
+
 def _diff(path: Path, before: str, after: str) -> list[str]:
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    return list(difflib.unified_diff(old, new, str(path), str(path)))
+    lines = difflib.unified_diff(old, new, str(path), str(path))
+    return [line if line.endswith("\n") else f"{line}\n" for line in lines]
 
 
 def _is_confirmed() -> bool:

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.commands.agent_files import RULES
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.hosts.rules import SHELL_RULES
 from holdfast.transport.cli.output import WIDE, escape, is_document, is_terminal, print_document, print_table
 from holdfast.transport.cli.verbs.verb import Invocation
 
@@ -47,7 +47,7 @@ def read_overview(client: Client) -> Overview:
 def prime(invocation: Invocation) -> int:
     """Print the rules for agents, then the overview. The rules are printed even if no server answers."""
     if not is_document(invocation.output):
-        print(RULES, flush=True)
+        print(SHELL_RULES, flush=True)
     overview = read_overview(client_for(invocation.arguments))
     if is_document(invocation.output):
         print_document(overview._asdict(), invocation.output)

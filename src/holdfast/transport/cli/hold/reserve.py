@@ -8,6 +8,7 @@ from holdfast.client.client import Client
 from holdfast.operations import bounds
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.hold.claimed import RELEASE_SECONDS, Claim, run_claimed
 from holdfast.transport.cli.hold.supervisor import HeldLease, Signals
 from holdfast.transport.cli.long_wait import call_until, is_granted
@@ -29,10 +30,13 @@ def run(invocation: Invocation) -> int:
     arguments["space"] = space_of(arguments["space"])
     arguments["paths"] = [repository.pattern(path) for path in arguments["paths"]]
     arguments["mode"] = "shared" if arguments.pop("shared") else "exclusive"
-    client, operation = client_for(arguments), invocation.verb.operation
+    operation = invocation.verb.operation
     if signals is None:
-        answer = call_until(client, operation, arguments, wait or 0.0, is_granted)
+        with remembering(invocation) as remember:
+            answer = call_until(client_for(arguments), operation, arguments, wait or 0.0, is_granted)
+            remember(answer)
         return print_reserved(answer, invocation)
+    client = client_for(arguments)
     # The command's reservation is renewed for it, so it can end soon after both are gone.
     arguments["ttl_seconds"] = arguments["ttl_seconds"] or bounds.JOB_TTL.default
     claim = Claim(

@@ -2,7 +2,20 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.verb import HELD_STATUS, Verb, flag, positional, switch
+from holdfast.transport.cli.verbs.verb import Verb, flag, positional, switch
+
+_HOST_NAMES = ("claude-code", "codex", "cursor", "vscode", "gemini", "opencode")
+_POLICY = (
+    switch("--require-claim", "require_claim", "refuse also files that you have not claimed"),
+    flag(
+        "--if-unreachable",
+        "if_unreachable",
+        "WHAT",
+        "if the server cannot be asked: allow or refuse (allow)",
+        choices=("allow", "refuse"),
+    ),
+)
+"""Flags of what is refused."""
 
 AGENT_VERBS = (
     Verb(
@@ -11,14 +24,27 @@ AGENT_VERBS = (
         (
             positional("FOLDER", "folder", "the repository (.)", required=False),
             flag("--url", "url", "URL", "the server for its agents ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
+            flag(
+                "--host",
+                "hosts",
+                "NAME",
+                "also for this host, repeatable: claude-code, codex, cursor, vscode,\n"
+                "gemini, opencode, or all (those whose files are in the repository)",
+                many=True,
+            ),
+            switch(
+                "--require-claim", "require_claim", "hooks refuse a change of a file that its agent has not claimed"
+            ),
             switch("-y --yes", "yes", "do not ask before writing"),
             switch("--undo", "undo", "remove what init wrote, and nothing else"),
         ),
         command="commands.init:run",
         calls_server=False,
-        more="Writes a marked block into AGENTS.md, an entry into .mcp.json, a skill, and .holdfast.toml with the\n"
-        "name under which its files are reserved: origin's owner/name, else the folder's name. Commit these files.\n"
-        "Shows the changes and asks first. No key is written: agents read it from HOLDFAST_API_KEY.",
+        more="Writes a marked block into AGENTS.md, .holdfast.toml with the name under which files are reserved\n"
+        "(origin's owner/name, else the folder's name), and for each host its MCP server, its hooks (`holdfast hook`)\n"
+        "and what else it reads: for Claude Code a skill, and CLAUDE.md if there is one. If no host is in use, it is\n"
+        "Claude Code. Shows the changes and asks first; all other content of these files stays as it is. Commit them.\n"
+        "No key is written.",
     ),
     Verb(
         "prime",
@@ -28,17 +54,43 @@ AGENT_VERBS = (
     ),
     Verb(
         "guard",
-        "succeed only while a job is still yours",
+        "succeed only if no other agent has claimed these files, or while a job is still yours",
         (
-            positional("NAME", "job_id", "name of the job ($HOLDFAST_JOB)", required=False),
-            flag("--lease", "lease_id", "ID", "the lease_id from the claim ($HOLDFAST_LEASE, or remembered)"),
+            positional(
+                "PATH", "names", "a file to change; with the lease of a job: its name", required=False, many=True
+            ),
+            switch("--staged", "staged", "the files that the next commit changes"),
+            flag("--host", "host", "NAME", "whose JSON is on stdin (found by its event)", choices=_HOST_NAMES),
+            *_POLICY,
+            flag("--space", "space", "NAME", "the repository ($HOLDFAST_SPACE, or as in .holdfast.toml)"),
+            flag("--lease", "lease_id", "ID", "the lease_id of a job ($HOLDFAST_LEASE, or remembered)"),
             flag("--owner", "owner", "WHO", "your name, as in the claim ($HOLDFAST_OWNER, or user@host)"),
-            HELD_STATUS,
+            flag("-E", "conflict_status", "NUMBER", "exit status of a refusal (9; job: 5; hook's JSON: 2)", int),
         ),
-        "heartbeat_job",
-        "commands.jobs:guard",
-        more="For hooks: sends a heartbeat and prints nothing if it succeeds. Exit status 5, or the value of -E, if\n"
-        "the job is lost or the server cannot be asked; some hooks stop an agent only on status 2.",
+        command="commands.guard:run",
+        more="Refuses a file that another agent's reservation covers, or that is the name of a job that another\n"
+        "agent holds, and prints who has it until when. What nobody has claimed is allowed, and so is everything,\n"
+        "with a warning, if the server cannot be asked. What you hold is known from the lease ids that this machine\n"
+        "remembers for --owner. Without arguments it reads the JSON that the hook of a coding agent gets before a\n"
+        "tool changes files, and answers as that host expects. In git's pre-commit hook: `holdfast guard --staged`.\n"
+        "With the lease of a job it sends a heartbeat, and prints nothing if the job is still yours: exit status 5 if\n"
+        "it is lost or the server cannot be asked.",
+    ),
+    Verb(
+        "hook",
+        "answer a hook of a coding agent; `holdfast init` sets it up",
+        (
+            positional("HOST", "host", "the host: claude-code, codex, cursor, vscode, gemini or opencode"),
+            positional("EVENT", "event", "the host's name of the event, such as PreToolUse"),
+            *_POLICY,
+        ),
+        command="commands.hook:run",
+        usage_status=1,
+        more="Reads the host's JSON on stdin and answers on stdout. At the start of a session it tells the model the\n"
+        "rules, who owns what, and what the session still holds. Before a tool changes files it asks as\n"
+        "`holdfast guard` does. After a tool it renews what the session holds, also what the agent claimed with tools\n"
+        "of the MCP server. When the agent stops it leaves a note and a checkpoint where the agent left none, and at\n"
+        "the end of the session it releases. Windows of one host are different agents, told apart by its session ids.",
     ),
     Verb(
         "top",

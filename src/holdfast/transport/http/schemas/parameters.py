@@ -20,8 +20,8 @@ _UUID = {"type": "string", "format": "uuid"}
 _PATH_PARAMETERS: dict[str, Node] = {
     "/v1/jobs": {
         "description": "The job's id: printable characters, also the path of a file. Its slashes may be sent as they "
-        "are, or as `%2F`. No part between slashes is `..`, the last character is not `*`. Unicode is taken in any normal form "
-        "and answered in form C.",
+        "are, or as `%2F`. No part between slashes is `..`, the last character is not `*`. Unicode is taken in any "
+        "normal form and answered in form C.",
         "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": JOB_ID_PATTERN},
     },
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},

@@ -1,0 +1,1 @@
+"""Hooks of coding agents, and the check of files that they ask for. They import little, to start quickly."""
