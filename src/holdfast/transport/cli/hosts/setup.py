@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from holdfast.transport.cli.credentials import DEFAULT_URL
+from holdfast.server_keys import DEFAULT_URL
 from holdfast.transport.cli.hosts.files import (
     HOOK_COMMAND,
     NAME,
