@@ -72,6 +72,14 @@ def completed(answer: Answer, purchase: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
+def payments_off(answer: Answer) -> dict[str, Any]:
+    """This server takes no payments, and the advice is to ask its operator."""
+    body = envelope(answer, 402)
+    assert (body["error"], body["reason"]) == ("payments_not_configured", "not_set_up")
+    assert body["agent_contract"]["next_actions"][0]["action"] == "ask_operator"
+    return body
+
+
 def payment_failed(answer: Answer, reason: str) -> dict[str, Any]:
     """402: nothing was charged or activated, and the answer recommends a new checkout."""
     body = envelope(answer, 402)

@@ -13,7 +13,7 @@ from tests.billing.purchases import (
     completed,
     event_kinds,
     new_account,
-    payment_failed,
+    payments_off,
     request_checkout,
     status_of,
     verify,
@@ -108,7 +108,7 @@ def test_a_server_without_a_merchant_lists_plans_and_refuses_payments(closed_sho
     assert status["planId"] == "self-hosted"
     assert set(status["limits"].values()) == {None}
     for answer in (request_checkout(account), verify(account, {"purchaseId": "pur_1"})):
-        assert "not configured" in payment_failed(answer, "not_set_up")["message"]
+        assert "not configured" in payments_off(answer)["message"]
 
 
 def test_an_account_without_limits_cannot_buy_a_plan(server, paypal):

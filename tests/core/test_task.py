@@ -225,12 +225,12 @@ ENDS = {
 }
 OUTCOMES_AFTER_CANCEL = {
     # what its holder does:          not cancelled, requested, forced
-    "complete": [COMPLETED, COMPLETED, InvalidTransition],
-    "fail": [PENDING, CANCELLED, InvalidTransition],
-    "fail for good": [DEAD, CANCELLED, InvalidTransition],
-    "expire": [PENDING, CANCELLED, InvalidTransition],
-    "release": [PENDING, CANCELLED, InvalidTransition],
-    "undeliver": [PENDING, CANCELLED, InvalidTransition],
+    "complete": [COMPLETED, COMPLETED, LeaseSuperseded],
+    "fail": [PENDING, CANCELLED, LeaseSuperseded],
+    "fail for good": [DEAD, CANCELLED, LeaseSuperseded],
+    "expire": [PENDING, CANCELLED, LeaseSuperseded],
+    "release": [PENDING, CANCELLED, LeaseSuperseded],
+    "undeliver": [PENDING, CANCELLED, LeaseSuperseded],
 }
 
 

@@ -168,7 +168,7 @@ def test_cancelling_a_held_task_is_refused_requested_or_forced_by_mode(claimed_s
     assert run(claimed_store, cancel(mode="force", reason="now")).task.state == CANCELLED
     assert last_attempt(the_task(claimed_store)).reason == "now"
     assert run(claimed_store, cancel()).task.state == CANCELLED
-    with pytest.raises(InvalidTransition):
+    with pytest.raises(LeaseSuperseded, match="cancelled while it was held"):
         run(claimed_store, complete())
 
 

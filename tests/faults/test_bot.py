@@ -56,6 +56,8 @@ class Bot:
             return self.call(*self.last) if self.key and answer["error"] != "invalid_api_key" else self.register()
         if code == "register":
             return self.register()
+        if code == "stop_work":  # its task was cancelled: it brings other work, as after registering
+            return self.call("POST", "/v1/tasks", {"type": "bot", "payload": {}})
         return self.call(step["method"], step["endpoint"], self.body_of(step))
 
     def choose(self, answer):

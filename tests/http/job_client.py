@@ -19,7 +19,7 @@ from tests.compat.octostore.wire import Answer, Caller
 
 ROOT_KEY = "the-root-key-of-the-job-tests"
 ABSENT_LEASE = "00000000-0000-4000-8000-000000000000"
-CONTRACT_WORDS = {"fix_request", "authenticate", "stop_work", "retry_after_wait"}
+CONTRACT_WORDS = {"fix_request", "authenticate", "stop_work", "continue_work", "ask_operator", "retry_after_wait"}
 """Actions that are no request of their own."""
 
 
@@ -149,8 +149,7 @@ def problem(answer: Answer, status: int, code: str) -> dict[str, Any]:
 def lost(answer: Answer) -> dict[str, Any]:
     """No longer the caller's."""
     body = problem(answer, 409, "lease_lost")
-    released = body.get("ended") == "released" and "held_by" not in body
-    assert body["agent_contract"]["next_actions"][0]["action"] == ("get_job_owner" if released else "stop_work")
+    assert body["agent_contract"]["next_actions"][0]["action"] == "stop_work"
     assert not body.keys() & {"lease_id", "token"}
     return body
 

@@ -12,7 +12,8 @@ Refused                       an ordinary answer: nothing was changed
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         this month's tasks are used
 │   ├── PlanExpired           the plan that would have allowed it has lapsed
-│   └── PaymentFailed         the payment was not made; the purchase is unchanged
+│   ├── PaymentFailed         the payment was not made; the purchase is unchanged
+│   └── PaymentsOff           this server takes no payments
 ├── Missing                   it does not exist, or belongs to another account: the answer is the same
 │   ├── SessionMissing
 │   ├── TaskMissing
@@ -169,10 +170,17 @@ class OfferRestricted(Forbidden):
 
 
 class PaymentFailed(PaymentRequired):
-    """The payment was not made: not approved, declined, a wrong amount, or payments are turned off."""
+    """The payment was not made: not approved, declined, or a wrong amount."""
 
     code = "payment_failed"
     hint = "Ask the payer to approve the checkout, then verify again; or start a new checkout."
+
+
+class PaymentsOff(PaymentRequired):
+    """This server takes no payments; only its operator can change the account's limits."""
+
+    code = "payments_not_configured"
+    hint = "This server takes no payments. Ask its operator for higher limits, or wait until yours are free again."
 
 
 class Missing(Refused):

@@ -35,6 +35,13 @@ class Operation(msgspec.Struct, frozen=True):
         return self.name in _ABOUT_KEYS
 
     @property
+    def error_family(self) -> str:
+        """The family whose form its errors have: documents for agents are Orchestrion's routes, probes OctoStore's."""
+        if self.family != SYSTEM:
+            return self.family
+        return ORCHESTRION if self.limit == DISCOVERY else OCTOSTORE
+
+    @property
     def prefix_rule(self) -> str:
         """What it allows to a key that may use only names with a certain prefix."""
         return PREFIX_RULES[self.name]

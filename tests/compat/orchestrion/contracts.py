@@ -57,7 +57,7 @@ def of_error(code: str, task_id: str = "", wait: int | None = None) -> Contract:
         "missing_api_key": contract(action(*AUTHENTICATE, best=True), retryable=True),
         "invalid_api_key": contract(action(*AUTHENTICATE, best=True)),
         "invalid_request": contract(action("fix_request")),
-        "not_found": contract(action(*LIST, best=True)),
+        "not_found": contract(action("fix_request", best=True)),
         "task_not_found": contract(action(*LIST, best=True)),
         "invalid_transition": contract(action(*check, best=True)),
         "lease_expired": contract(action(*check, best=True)),

@@ -113,7 +113,12 @@ ERRORS = {
     "invalid_api_key": (401, False, [REGISTER], lambda account: account.with_headers(Authorization="Bearer x").list()),
     "invalid_request": (400, False, [("fix_request", None, None, False, None)], lambda account: account.create(type=5)),
     "task_not_found": (404, False, [LIST], lambda account: account.read_task(ABSENT)),
-    "not_found": (404, False, [LIST], lambda account: account.get("/v1/nothing")),
+    "not_found": (
+        404,
+        False,
+        [("fix_request", None, None, True, None)],
+        lambda account: account.get("/v1/nothing"),
+    ),
     "idempotency_conflict": (
         409,
         False,

@@ -97,7 +97,7 @@ def test_a_path_that_is_not_there_is_not_found(alice, path):
     assert answer.status == 404
     if path.startswith("/v1/"):
         assert answer.json["error"] == "not_found"
-        assert answer.json["agent_contract"]["next_actions"][0]["action"] == "list_tasks"
+        assert answer.json["agent_contract"]["next_actions"][0]["action"] == "fix_request"
 
 
 # -- fields ------------------------------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_a_lease_that_is_refused_does_not_affect_the_others(account):
         )
     )
     assert [(result["status"], result.get("error")) for result in found] == [
-        *((409, "lease_lost"), (409, "invalid_transition"), (409, "lease_lost"), (404, "task_not_found")),
+        *((409, "lease_lost"), (409, "lease_superseded"), (409, "lease_lost"), (404, "task_not_found")),
         *((400, "invalid_request"),) * 4,
         *((200, None), (200, None)),
     ]

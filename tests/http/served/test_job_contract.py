@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.http.job_client import claimed, fresh, held, job_path, lost, ok, problem
+from tests.http.job_client import ABSENT_LEASE, claimed, fresh, held, job_path, lost, ok, problem
 
 
 def advice(body):
@@ -30,14 +30,14 @@ def test_the_whole_life_of_a_job_by_advice_alone(alice, bob):
     seen = bob.owner_of(job)
     assert held(follow(bob, seen, owner="other"))["owner"] == "me"
     released = ok(alice.release_job(job, lease["lease_id"]))
-    assert advice(released)["action"] == "list_claimed_jobs", "whoever is done is not sent back to the same job"
+    assert advice(released)["action"] == "stop_work", "whoever is done is not sent back to the same job"
     assert claimed(follow(bob, bob.owner_of(job), owner="other"))["owner"] == "other"
 
 
-def test_a_list_leads_to_its_first_job_and_an_empty_one_to_a_claim(alice, job):
+def test_a_list_leads_to_its_first_job_and_an_empty_one_to_no_claim(alice, job):
     claimed(alice.claim(job, "me"))
     assert ok(follow(alice, alice.jobs(f"?prefix={job}")))["owner"] == "me"
-    assert advice(alice.jobs(f"?prefix={fresh()}"))["action"] == "claim_job"
+    assert advice(alice.jobs(f"?prefix={fresh()}"))["action"] == "continue_work"
 
 
 def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, root, job):
@@ -51,22 +51,25 @@ def test_after_a_loss_the_advice_is_to_stop_and_the_rest_can_be_followed(alice, 
     claimed(alice.post(steps["claim_job"]["endpoint"], {"owner": "again"}))
 
 
-def test_force_release_of_a_free_job_advises_to_read_it(root, job):
-    body = problem(root.force_release(job), 409, "not_held")
-    assert ok(follow(root, body))["status"] == "free"
-
-
 def test_a_second_release_advises_nothing_more_to_do(alice, job):
     lease = claimed(alice.claim(job))
     ok(alice.release_job(job, lease["lease_id"]))
-    assert ok(follow(alice, lost(alice.release_job(job, lease["lease_id"]))))["status"] == "free"
+    again = lost(alice.release_job(job, lease["lease_id"]))
+    assert (advice(again)["action"], "already" in advice(again)["description"]) == ("stop_work", True)
+
+
+def test_releasing_what_was_never_held_does_not_call_the_lease_over(alice, job):
+    refused = lost(alice.release_job(job, ABSENT_LEASE))
+    assert refused["message"] == f"this lease id does not hold {job}: nobody has claimed it yet"
 
 
 def test_a_session_that_is_not_there_leads_to_a_new_one(alice, job):
     body = problem(alice.claim(job, session_id="00000000-0000-4000-8000-000000000000"), 404, "session_not_found")
-    answer = follow(alice, body)
+    assert advice(body)["endpoint"] == "/v1/sessions"
+    answer = follow(alice, body, name=fresh("session"))
     assert answer.status == 201
-    claimed(alice.claim(job, session_id=answer.json["session_id"]))
+    session = answer.json
+    claimed(alice.claim(job, session_id=session["session_id"], session_lease_id=session["lease_id"]))
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_released_and_lapsed_jobs_are_not_listed(alice, prefix):
 def test_an_empty_list_still_says_what_to_do(alice):
     body = alice.jobs(f"?prefix={fresh()}")
     assert body["jobs"] == []
-    assert body["agent_contract"]["next_actions"][0]["action"] == "claim_job"
+    assert body["agent_contract"]["next_actions"][0]["action"] == "continue_work"
 
 
 def test_election_rooms_and_lock_names_that_are_not_in_normal_form_are_no_jobs(alice, prefix):

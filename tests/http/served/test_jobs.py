@@ -258,7 +258,7 @@ def test_only_a_key_with_the_admin_scope_may_take_a_job_away(alice, job):
 
 def test_a_forced_release_of_a_free_job_is_refused(root, job):
     body = problem(root.force_release(job), 409, "not_held")
-    assert body["agent_contract"]["next_actions"][0]["action"] == "get_job_owner"
+    assert body["agent_contract"]["next_actions"][0]["action"] == "stop_work"
 
 
 # -- the same names as locks -------------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ def test_a_job_claimed_for_a_session_goes_when_the_session_goes(alice, bob, job)
 def test_a_claim_for_a_session_that_is_not_the_callers_is_refused(alice, bob, job, session):
     named = ABSENT_LEASE if session == "absent" else bob.open_session().json["session_id"]
     body = problem(alice.claim(job, session_id=named), 404, "session_not_found")
-    assert body["agent_contract"]["next_actions"][0]["action"] == "open_session"
+    assert body["agent_contract"]["next_actions"][0]["action"] == "begin_session"
     assert alice.owner_of(job)["status"] == "free"
 
 

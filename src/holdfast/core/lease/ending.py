@@ -127,4 +127,7 @@ def lease_lost_error(lease: Lease, proof: str, now: Instant) -> LeaseLost:
         return LeaseLost(f"{RESTORED_MESSAGE}: claim {lease.id} again", **facts)
     if facts.get("ended") in BY_HOLDER:
         return LeaseLost(f"you have already released {lease.id}", **facts)
+    if "ended" not in facts:
+        since = "nobody has claimed it yet" if not lease.token else "it has no holder now"
+        return LeaseLost(f"this lease id does not hold {lease.id}: {since}", **facts)
     return LeaseLost(f"your lease on {lease.id} is over; it has no holder now", **facts)

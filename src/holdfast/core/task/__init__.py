@@ -73,6 +73,7 @@ from holdfast.core.task.row import (
     is_purgeable,
     last_attempt,
     lease_ttl,
+    was_taken_away,
 )
 
 __all__ = [
@@ -136,5 +137,6 @@ __all__ = [
     "requeue",
     "resolve",
     "undeliver",
+    "was_taken_away",
     "with_handover",
 ]

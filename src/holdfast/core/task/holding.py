@@ -14,6 +14,7 @@ from holdfast.core.limits import MAX_CLAIMED_LEASE
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task.queueing import is_claimable
 from holdfast.core.task.row import (
+    CANCELLED,
     CLAIMED,
     COMPLETED,
     EXPIRED,
@@ -91,7 +92,10 @@ def check_holder(task: Task, proof: str | None, now: Instant, *, worker: str | N
     last = last_attempt(task)
     held_proof, held_by = (None, None) if last is None else (last.proof, last.worker)
     if not _is_holder(held_proof, held_by, proof, worker):
-        raise LeaseSuperseded(f"your lease is over: this task is {task.state} now", state=task.state)
+        since = "nobody has claimed this task yet" if last is None else f"this task is {task.state} now"
+        raise LeaseSuperseded(f"you do not hold it: {since}", state=task.state)
+    if last is not None and last.outcome == CANCELLED:
+        raise LeaseSuperseded("this task was cancelled while it was held", state=task.state, reason=last.reason)
     if last is not None and last.outcome == RESTORED:
         raise LeaseSuperseded(RESTORED_MESSAGE, state=task.state, reason=RESTORED)
     if last is not None and last.outcome == EXPIRED:
@@ -103,7 +107,7 @@ def _superseded_message(task: Task, proof: str | None) -> str:
     last = last_attempt(task)
     if last is not None and last.outcome == HANDED_OVER and last.proof == proof:
         return f"your lease is over: {task.worker or 'another worker'} accepted your offer and holds this task now"
-    return "your lease is over: another worker holds this task now"
+    return "you do not hold it: another worker holds this task now"
 
 
 def _is_holder(held_proof: str | None, held_by: str | None, proof: str | None, worker: str | None) -> bool:

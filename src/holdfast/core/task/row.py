@@ -132,6 +132,12 @@ def lease_ttl(task: Task) -> Instant:
     return task.lengthened_to or task.lease_duration
 
 
+def was_taken_away(task: Task) -> bool:
+    """Whether it was cancelled while a worker held it: by force, or when its holder stopped as it was asked to."""
+    last = last_attempt(task) if task.state == CANCELLED else None
+    return last is not None and (last.outcome == CANCELLED or last.at == task.changed_at)
+
+
 def deadline(task: Task) -> Instant | None:
     """When the sweep must act on it: when its lease expires, or when its schedule is due."""
     if task.state == CLAIMED:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, contract
+from holdfast.transport.advice.contract import Contract, action, continue_work, contract
 
 
 def plans_listed() -> Contract:
     """The plans were listed."""
-    return contract(
-        action(
-            "check_billing_status",
-            operation="billing_status",
-            best=True,
-            why="Read your plan and how much of it is used.",
-        ),
+    return continue_work(
+        "These are the plans. Buying one is for a person to decide.",
+        action("check_billing_status", operation="billing_status", why="Read your plan and how much of it is used."),
         action("upgrade_plan", operation="checkout", why="Order one of these plans."),
     )
 
@@ -31,8 +27,9 @@ def checkout_created() -> Contract:
 
 def plan_active() -> Contract:
     """The plan is in force."""
-    return contract(
-        action("create_task", best=True),
+    return continue_work(
+        "The plan is in force; `limits` and `usage` show what is left of it.",
+        action("create_task"),
         action("claim_task"),
         action("upgrade_plan", operation="checkout", why="For higher limits."),
     )

@@ -132,15 +132,19 @@ def new_caller(*, can_register: bool) -> Contract:
     )
 
 
-def account_deleted(*, can_register: bool) -> Contract:
-    """The caller's account no longer exists."""
-    registering = action("register", best=True, why="Register a new account to continue.")
-    return contract(registering if can_register else _send_key(can_register=False))
+def continue_work(why: str, *others: Action) -> Contract:
+    """The request is complete, and nothing follows from it; `others` are possible, but nobody asked for them."""
+    return contract(action("continue_work", best=True, why=why), *others)
+
+
+def work_over(why: str, *others: Action) -> Contract:
+    """There is nothing to do on this piece of work, or nothing any more."""
+    return contract(action("stop_work", best=True, why=why), *others)
 
 
 def server_metrics() -> Contract:
     """Metrics were returned; `admin_status` lists the held locks."""
-    return contract(action("admin_status", best=True))
+    return continue_work("These are the metrics.", action("admin_status"))
 
 
 # -- refusals ----------------------------------------------------------------------------------------------------
@@ -152,10 +156,15 @@ def retry_after(seconds: int) -> Contract:
 
 
 def check_state(
-    code: str, subject: str | None = None, *, query: str = "", endpoint: Endpoint | None = None
+    code: str,
+    subject: str | None = None,
+    *,
+    operation: str | None = None,
+    query: str = "",
+    endpoint: Endpoint | None = None,
 ) -> Contract:
     """Read the present state before sending anything again: the request may have taken effect."""
-    return contract(action(code, subject, query=query, endpoint=endpoint, best=True), retryable=False)
+    return contract(action(code, subject, operation=operation, query=query, endpoint=endpoint, best=True))
 
 
 def stop_work(code: str, subject: str | None = None, *, endpoint: Endpoint | None = None) -> Contract:
@@ -183,3 +192,8 @@ def not_installed() -> Contract:
 def fix_request(why: str = "") -> Contract:
     """The request is wrong and would be refused again."""
     return contract(action("fix_request", best=True, why=why))
+
+
+def ask_operator(why: str) -> Contract:
+    """Nothing that the caller can send helps: a person must do it."""
+    return contract(action("ask_operator", best=True, why=why))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, contract
+from holdfast.transport.advice.contract import Contract, action, contract, work_over
 
 
 def leading(election_id: str) -> Contract:
@@ -21,8 +21,9 @@ def following(election_id: str, wait: int) -> Contract:
 
 def resigned(election_id: str) -> Contract:
     """The caller stopped leading."""
-    return contract(
-        action("get_election_status", election_id, best=True),
+    return work_over(
+        "You do not lead any more.",
+        action("get_election_status", election_id),
         action("campaign", election_id, why="Only to lead again."),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, contract
+from holdfast.transport.advice.contract import Contract, action, continue_work, contract, work_over
 
 
 def claimed(job_id: str, expires_in: int, every: float) -> Contract:
@@ -20,11 +20,11 @@ def offered(job_id: str, expires_in: int) -> Contract:
     """The caller has offered its job."""
     return contract(
         action(
-            "get_job_owner",
-            job_id,
+            "stop_work",
             best=True,
             why="Give `offer` to the worker that takes over, which sends it with claim_job; then you may stop.",
         ),
+        action("get_job_owner", job_id, why="See whether it was taken over."),
         action("withdraw_job_offer", job_id, why="If you want to keep the job."),
         action("release_job", job_id, why="If nobody needs to take it over."),
         lease_valid=True,
@@ -68,10 +68,10 @@ def lost(job_id: str) -> Contract:
         action(
             "stop_work",
             best=True,
-            why="Your lease has ended and another worker may hold the job. Undo or abandon unfinished work.",
+            why="You do not hold the job, and another worker may. Undo or abandon unfinished work.",
         ),
         action("get_job_owner", job_id),
-        action("claim_job", job_id),
+        action("claim_job", job_id, why="Only if the work is still needed."),
     )
 
 
@@ -86,15 +86,21 @@ def several_renewed(*, all_held: bool) -> Contract:
 
 def released(job_id: str) -> Contract:
     """The caller released the job, so it is not advised to claim it again."""
-    return contract(
-        action("list_claimed_jobs", best=True, why="You are done with this job; see which jobs are claimed."),
+    return work_over(
+        "You are done with this job.",
+        action("list_claimed_jobs", why="See which jobs are claimed."),
         action("claim_job", job_id, why="Only if there is more to do on it."),
     )
 
 
 def already_released(job_id: str) -> Contract:
     """The caller used a lease that it had released itself."""
-    return contract(action("get_job_owner", job_id, best=True, why="You released it already; there is nothing to do."))
+    return work_over("You released it already; there is nothing to do.", action("get_job_owner", job_id))
+
+
+def not_held(job_id: str) -> Contract:
+    """An administrator wanted to release a job that nobody holds."""
+    return work_over("It is free; there is nothing to release.", action("get_job_owner", job_id))
 
 
 def listed(first_id: str | None, next_page: str | None = None) -> Contract:
@@ -102,5 +108,5 @@ def listed(first_id: str | None, next_page: str | None = None) -> Contract:
     if next_page is not None:
         return contract(action("list_claimed_jobs", query=next_page, best=True, why="There are more jobs."))
     if first_id is None:
-        return contract(action("claim_job", best=True, why="No job is held; claim one."))
+        return continue_work("No such job is held. Claim the one that you are going to work on.", action("claim_job"))
     return contract(action("get_job_owner", first_id, best=True))

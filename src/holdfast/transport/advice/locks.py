@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, contract
+from holdfast.transport.advice.contract import Contract, action, continue_work, contract
 
 
 def acquired(name: str) -> Contract:
@@ -24,16 +24,16 @@ def free(name: str) -> Contract:
     return contract(action("acquire_lock", name, best=True))
 
 
+def acl_set(name: str) -> Contract:
+    """The access list of a lock was replaced."""
+    return continue_work("The access list is set.", action("get_lock_status", name), action("acquire_lock", name))
+
+
 def listed() -> Contract:
-    """Locks were listed."""
-    return contract(action("get_lock_status", best=True))
-
-
-def limit_reached() -> Contract:
-    """The caller holds as many locks as it may."""
-    return contract(action("release_lock", best=True))
+    """Locks, webhooks or counts were listed."""
+    return continue_work("That is the whole answer.", action("get_lock_status"))
 
 
 def token_issued() -> Contract:
     """The caller received a token and can acquire locks."""
-    return contract(action("acquire_lock", best=True))
+    return continue_work("Keep the token and send it with every request.", action("acquire_lock"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, check_state, contract
+from holdfast.transport.advice.contract import Contract, action, continue_work, contract, work_over
 
 
 def reserved(reservation_id: str, expires_in: int, every: float) -> Contract:
@@ -77,7 +77,12 @@ def reduced(reservation_id: str) -> Contract:
 
 def released() -> Contract:
     """The caller released everything."""
-    return contract(action("list_reservations", best=True, why="Your files are free now; see what others hold."))
+    return work_over("Your files are free now.", action("list_reservations", why="See what others hold."))
+
+
+def not_held(reservation_id: str) -> Contract:
+    """An administrator wanted to release a reservation that holds nothing."""
+    return work_over("It holds no files; there is nothing to release.", action("read_reservation", reservation_id))
 
 
 def lost(reservation_id: str | None) -> Contract:
@@ -93,26 +98,22 @@ def lost(reservation_id: str | None) -> Contract:
     )
 
 
-def unknown(reservation_id: str | None) -> Contract:
-    """Whether the request took effect is not known, or the reservation has no holder."""
-    return check_state("list_reservations" if reservation_id is None else "read_reservation", reservation_id)
-
-
 def listed(first_id: str | None, next_page: str | None = None) -> Contract:
     """A page of reservations; `next_page` is the query of the next one."""
     if next_page is not None:
         return contract(action("list_reservations", query=next_page, best=True, why="There are more reservations."))
     if first_id is None:
-        return contract(action("reserve_files", best=True, why="Nobody holds these files; reserve them."))
-    return contract(action("read_reservation", first_id, best=True))
+        return continue_work("Nobody has reserved these files.", action("reserve_files"))
+    return continue_work("Leave these files to their owners.", action("read_reservation", first_id))
 
 
 def checked(*, all_allowed: bool) -> Contract:
     """Which files the caller may change."""
     if all_allowed:
-        return contract(action("reserve_files", best=True, why="Reserve files before you change them."))
-    return contract(
-        action("stop_work", best=True, why="Do not change the files that are not allowed: others have reserved them."),
+        reserve = action("reserve_files", why="Reserve files before you change them.")
+        return continue_work("You may change these files.", reserve)
+    return work_over(
+        "Do not change the files that are not allowed: others have reserved them.",
         action("reserve_files", why="Wait for them with `wait_seconds`."),
     )
 
@@ -120,5 +121,5 @@ def checked(*, all_allowed: bool) -> Contract:
 def looked_up(*, is_open: bool) -> Contract:
     """One reservation was read."""
     if is_open:
-        return contract(action("list_reservations", best=True, why="See what else is reserved."))
-    return contract(action("reserve_files", best=True, why="It has ended; reserve the files if you need them."))
+        return continue_work("It is open.", action("list_reservations", why="See what else is reserved."))
+    return continue_work("It has ended.", action("reserve_files", why="If you need these files."))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, contract
+from holdfast.transport.advice.contract import Action, Contract, action, continue_work, contract, work_over
 
 
 def active(session_id: str) -> Contract:
@@ -16,21 +16,35 @@ def active(session_id: str) -> Contract:
 
 
 def ended(session_id: str) -> Contract:
-    """The session has ended; its context is kept until it is resumed."""
-    return contract(
-        action(
-            "resume_session",
-            operation="begin_session",
-            best=True,
-            why="With the same name, and its secret if you have it.",
-        ),
-        action("read_session", session_id),
-    )
+    """A session was read that has ended, or was closed; its context is kept until it is resumed."""
+    return work_over("The session has ended, and holds nothing.", _resume(), action("read_session", session_id))
+
+
+def expired() -> Contract:
+    """The caller's session has expired."""
+    return contract(_resume(best=True), action("list_sessions"))
+
+
+def context_changed(session_id: str) -> Contract:
+    """The context was written by another process since the caller read it."""
+    why = "Read the context as it is now; then write yours with its `context_version` as `if_version`."
+    return contract(action("read_session", session_id, best=True, why=why))
+
+
+def missing() -> Contract:
+    """There is no such session of the caller."""
+    why = "Open a session, with a name of your own, and use its `session_id`."
+    return contract(action("begin_session", best=True, why=why), action("list_sessions"))
 
 
 def listed() -> Contract:
     """Sessions were listed."""
-    return contract(action("begin_session", best=True))
+    return continue_work("These are the sessions.", action("begin_session", why="If you need one of your own."))
+
+
+def _resume(*, best: bool = False) -> Action:
+    why = "With the same name, and its secret if you have it."
+    return action("resume_session", operation="begin_session", best=best, why=why)
 
 
 def octostore_active(session_id: str) -> Contract:

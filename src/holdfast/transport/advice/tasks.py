@@ -1,12 +1,14 @@
-"""`agent_contract` of tasks: what to do in each state of a task and after each refusal.
+"""`agent_contract` of tasks: what to do in each state of a task, and after each list.
 
-Clients of Orchestrion V1 rely on codes, order and flags; actions of our own come after those that V1 has.
+Clients of Orchestrion V1 rely on codes, order and flags; actions of our own come after those that V1 has. What
+Orchestrion does not have (a task cancelled while it was held, a release, a batch) leads to no new work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
+from urllib.parse import quote
 
 from holdfast.core import task as tasks
 from holdfast.core.deadlines import heartbeat_interval
@@ -14,14 +16,14 @@ from holdfast.core.lease import is_live
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Task
 from holdfast.transport.advice.contract import (
-    Action,
     Advice,
     Contract,
     action,
-    authenticate,
+    continue_work,
     contract,
     prepared,
     seconds_left,
+    work_over,
 )
 
 ARTIFACTS = "https://api.outputlayer.dev/v1/outputs"
@@ -34,7 +36,7 @@ _COMPLETED = contract(
     action("claim_task", why="Take the next task."),
 )
 _CANCELLED = contract(action("create_task", best=True, why="A cancelled task cannot be used again; create a new one."))
-_LIST = contract(action("list_tasks", best=True))
+_TAKEN_AWAY = work_over("It was cancelled while it was held: nobody wants it done.")
 
 
 # -- states ------------------------------------------------------------------------------------------------------
@@ -62,7 +64,7 @@ def for_task(task: Task, now: Instant, **more: Any) -> Advice:
         return contract(
             action("requeue_task", task.id, best=True, why="Queue it again once the cause of its failure is fixed.")
         )
-    return _CANCELLED
+    return _TAKEN_AWAY if tasks.was_taken_away(task) else _CANCELLED
 
 
 def _for_held_task(task_id: str, stop: bool, left: int, every: int, *more: tuple[str, Any]) -> Contract:  # noqa: FBT001
@@ -86,7 +88,7 @@ def _for_held_task(task_id: str, stop: bool, left: int, every: int, *more: tuple
 
 def _for_output(output_id: str) -> Contract:
     return contract(
-        action("download_artifact", endpoint=("GET", f"{ARTIFACTS}/{output_id}/content"), best=True),
+        action("download_artifact", endpoint=("GET", f"{ARTIFACTS}/{quote(output_id, safe='')}/content"), best=True),
         action("claim_task", why="Take the next task."),
     )
 
@@ -123,127 +125,33 @@ def listed(found: Iterable[Task], next_page: str | None) -> Contract:
     return contract(best, *more)
 
 
-def recovered() -> Contract:
-    """Expired tasks are back in their queues."""
-    return _CLAIM_NEXT
-
-
 def counted() -> Contract:
     """Tasks were counted; the list shows which they are."""
-    return _LIST
+    return continue_work("These are the counts.", action("list_tasks"))
 
 
-def read_task(task_id: str) -> Contract:
-    """The history of a task was read; the task itself has its present state."""
-    return contract(_check_status(task_id))
+def returned(task_id: str) -> Contract:
+    """The caller released the task: it is in its queue again, or cancelled if that was requested."""
+    return work_over("You do not hold the task any more.", action("check_task_status", task_id), action("claim_task"))
 
 
-def create_or_claim() -> Contract:
-    """The request is complete; go on with other work."""
-    return contract(action("create_task", best=True), action("claim_task"))
+def resolved(task_id: str) -> Contract:
+    """A dead letter was marked as resolved."""
+    return continue_work("It is resolved.", action("requeue_task", task_id, why="Only if it must be done after all."))
 
 
-# -- refusals ----------------------------------------------------------------------------------------------------
-
-
-def for_error(
-    code: str,
-    task_id: str | None = None,
-    wait: int | None = None,
-    billing: dict[str, Any] | None = None,
-    *,
-    can_register: bool = False,
-) -> Contract:
-    """What to do after a refusal; with an unknown code, retry after a few seconds."""
-    if code in _NEEDS_KEY:
-        return authenticate(retryable=_NEEDS_KEY[code], can_register=can_register)
-    advise = _ERRORS.get(code)
-    advice = _retry(5 if wait is None else wait) if advise is None else advise(task_id, wait)
-    return advice if billing is None else advice | {"billing_context": billing}
-
-
-def _retry(seconds: int, **more: Any) -> Contract:
-    return contract(action("retry_after_wait", best=True, wait=seconds), retryable=True, **more)
-
-
-def _check_status(task_id: str, *, best: bool = True) -> Action:
-    return action("check_task_status", task_id, best=best)
-
-
-def _check_or_list(task_id: str | None, _: int | None) -> Contract:
-    return _LIST if task_id is None else contract(_check_status(task_id))
-
-
-def _claimed_by_another(task_id: str | None, _: int | None) -> Contract:
-    if task_id is None:
-        return _retry(30)
-    return contract(_check_status(task_id), action("retry_after_wait", wait=30), retryable=True)
-
-
-def _not_yet_claimable(task_id: str | None, wait: int | None) -> Contract:
-    later = action("retry_after_wait", best=True, wait=30 if wait is None else wait)
-    return contract(later, *([] if task_id is None else [_check_status(task_id, best=False)]), retryable=True)
-
-
-def _lease_lost(task_id: str | None, _: int | None) -> Contract:
-    stop = action("stop_work", best=True, why="You no longer hold the task: abandon what you have not published.")
-    check = action("list_tasks") if task_id is None else _check_status(task_id, best=False)
-    return contract(stop, check, action("claim_task"))
-
-
-def _pay(code: str) -> Contract:
+def offered(task_id: str, expires_in: int) -> Contract:
+    """The caller has offered its task."""
+    why = "Give `offer` to the worker that takes over, which sends it with claim_task_by_id; then you may stop."
     return contract(
-        action(code, operation="checkout", best=True), action("check_billing_status", operation="billing_status")
+        action("stop_work", best=True, why=why),
+        action("check_task_status", task_id, why="See whether it was taken over."),
+        action("withdraw_task_offer", task_id, why="If you want to keep the task."),
+        lease_valid=True,
+        lease_expires_in_seconds=expires_in,
     )
 
 
-_FIX = contract(action("fix_request", why="Fix the fields listed in `errors`, then send it again."))
-_BEGIN_SESSION = contract(action("begin_session", best=True))
-
-_NEEDS_KEY = {"wrong_method": True, "missing_api_key": True, "invalid_api_key": False, "registration_closed": False}
-"""Codes that a key helps against, and whether the same request may succeed with one."""
-
-_ERRORS: dict[str, Callable[[str | None, int | None], Contract]] = {
-    "invalid_request": lambda *_: _FIX,
-    "value_refused": lambda *_: _FIX,
-    "damaged_row": lambda *_: contract(
-        action("fix_request", best=True, why="Ask the operator to run `holdfast verify` and to correct the row.")
-    ),
-    "too_large": lambda *_: _FIX,
-    "wrong_token": lambda *_: _FIX,
-    "method_not_allowed": lambda *_: _FIX,
-    "forbidden": lambda *_: _FIX,
-    "insecure_transport": lambda *_: contract(
-        action("fix_request", best=True, why="Use the server's https address, and replace this key.")
-    ),
-    "task_not_found": lambda *_: _LIST,
-    "not_found": lambda *_: _LIST,
-    "invalid_transition": _check_or_list,
-    "offer_refused": _check_or_list,
-    "offer_restricted": lambda *_: _BEGIN_SESSION,
-    "lease_expired": lambda task_id, _: contract(
-        action("claim_task", best=True) if task_id is None else _check_status(task_id)
-    ),
-    "lease_superseded": _lease_lost,
-    "lease_lost": _lease_lost,
-    "task_currently_claimed": _claimed_by_another,
-    "not_yet_claimable": _not_yet_claimable,
-    "session_not_found": lambda *_: _BEGIN_SESSION,
-    "session_expired": lambda *_: _BEGIN_SESSION,
-    "session_busy": lambda *_: contract(
-        action("list_tasks", query="status=claimed", best=True, why="Finish the claimed task first.")
-    ),
-    "idempotency_conflict": lambda *_: contract(action("create_task", best=True)),
-    "idempotency_in_flight": lambda *_: _retry(2),
-    "outcome_unknown": _check_or_list,
-    "cursor_too_old": _check_or_list,
-    "cursor_ahead": _check_or_list,
-    "rate_limited": lambda _, wait: _retry(60 if wait is None else wait),
-    "quota_exceeded": lambda *_: _pay("upgrade_plan"),
-    "plan_expired": lambda *_: _pay("renew_plan"),
-    "payment_failed": lambda *_: _pay("retry_checkout"),
-    "purchase_not_found": lambda *_: contract(action("retry_checkout", operation="checkout", best=True)),
-    "max_workers_reached": lambda *_: contract(
-        action("retry_after_wait", best=True, wait=30), action("upgrade_plan", operation="checkout"), retryable=True
-    ),
-}
+def batch_done() -> Contract:
+    """The items of a batch were applied."""
+    return continue_work("`results` has the outcome of each item, and what to do after a refusal.")

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
-from holdfast.transport.advice.contract import Contract, action, contract
+from holdfast.transport.advice.contract import Contract, action, continue_work, contract
 
 
 def changed(webhook_id: str) -> Contract:
     """A webhook was read or changed; its deliveries show whether messages arrive."""
-    return contract(action("list_deliveries", webhook_id, best=True), action("test_webhook", webhook_id))
+    return continue_work(
+        "The webhook is as shown.",
+        action("list_deliveries", webhook_id, why="See whether messages arrive."),
+        action("test_webhook", webhook_id),
+    )
 
 
-def listed(*, is_empty: bool) -> Contract:
+def listed() -> Contract:
     """The account's webhooks were listed."""
-    return contract(action("create_webhook", best=is_empty))
+    return continue_work("These are all webhooks.", action("create_webhook"))
+
+
+def deleted() -> Contract:
+    """A webhook was deleted."""
+    return continue_work("The webhook is deleted.", action("list_webhooks"))
 
 
 def deliveries_listed(webhook_id: str) -> Contract:
     """The last page of deliveries was listed."""
-    return contract(
-        action("read_webhook", webhook_id, best=True),
+    return continue_work(
+        "There are no more deliveries.",
+        action("read_webhook", webhook_id),
         action("replay_deliveries", webhook_id, why="Send dead letters again."),
     )
 

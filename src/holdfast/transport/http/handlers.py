@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from types import ModuleType
 
 from holdfast.core.errors import Overloaded
-from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION, SYSTEM
+from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.api import (
     accounts,
@@ -51,7 +51,6 @@ _ERRORS: dict[str, ModuleType] = {
     HOLDFAST_API: api_errors,
     ORCHESTRION: orchestrion_errors,
     OCTOSTORE: octostore_errors,
-    SYSTEM: octostore_errors,
 }
 _OVERLOADED: dict[ModuleType, Response] = {}
 _REQUEST_ID = b"{request_id}"
@@ -100,7 +99,7 @@ def render_overloaded(request: Request) -> Response:
 
 def _error_module(request: Request) -> ModuleType:
     if request.operation is not None:
-        return _ERRORS[request.operation.family]
+        return _ERRORS[request.operation.error_family]
     path = request.scope["path"]
     if path.startswith(_HOLDFAST_PATHS):
         return api_errors

@@ -20,7 +20,7 @@ from holdfast.engine.verbs.accounts import ChangeAccountSettings, RegisterAccoun
 from holdfast.engine.verbs.recovery import Recover
 from holdfast.operations.bounds import PUBLIC_BODY_BYTES
 from holdfast.operations.operation import REGISTRATION
-from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.advice import accounts as account_advice
 from holdfast.transport.dashboard.access.link import make_link
 from holdfast.transport.http.api.keys import new_key
 from holdfast.transport.http.bodies.checks import check_key_in_query
@@ -64,7 +64,7 @@ async def register(ctx: HandlerContext, request: Request) -> Response:
         )
     )
     document: dict[str, Any] = {"apiKey": key, "accountId": account.id}
-    document["agent_contract"] = task_advice.create_or_claim()
+    document["agent_contract"] = account_advice.registered()
     return json_response(201, with_warnings(document, warnings), NO_STORE)
 
 
@@ -107,7 +107,7 @@ async def _account_document(ctx: HandlerContext, request: Request, account: Acco
         "limits": limits_document(plan),
         "cycle": {"startedAt": milliseconds(cycle), "endsAt": milliseconds(cycle + CYCLE)},
         "key": {"keyId": request.by.id, "name": request.by.name, "scopes": request.by.scopes.split()},
-        "agent_contract": task_advice.create_or_claim(),
+        "agent_contract": account_advice.shown(),
     }
 
 
@@ -125,7 +125,7 @@ async def recover(ctx: HandlerContext, request: Request) -> Response:
             "tasks": [task_document(row, recovered.now) for row in recovered.ended if isinstance(row, Task)],
             "sessions": [row.id for row in recovered.ended if isinstance(row, Session)],
             "jobs": [row.id for row in recovered.ended if isinstance(row, Lease)],
-            "agent_contract": task_advice.recovered(),
+            "agent_contract": account_advice.recovered(),
         },
     )
 
@@ -140,6 +140,6 @@ async def link_dashboard(ctx: HandlerContext, request: Request) -> Response:
     document = {
         "url": url,
         "expires_in_seconds": LINK_LIFETIME // SECOND,
-        "agent_contract": task_advice.create_or_claim(),
+        "agent_contract": account_advice.dashboard_linked(),
     }
     return json_response(201, with_warnings(document, warnings), NO_STORE)

@@ -22,7 +22,7 @@ from holdfast.billing.provider import (
 )
 from holdfast.core import account as accounts
 from holdfast.core.account import Account
-from holdfast.core.errors import Invalid, PaymentFailed, PaymentUnavailable, PurchaseMissing
+from holdfast.core.errors import Invalid, PaymentFailed, PaymentsOff, PaymentUnavailable, PurchaseMissing
 from holdfast.core.names import is_storable
 from holdfast.core.plan import SELF_HOSTED, Plan
 from holdfast.core.purchase import COMPLETED, USD, Capture, Purchase, is_for_sale, is_unlimited
@@ -130,7 +130,7 @@ def _find_plan(ctx: HandlerContext, plan_id: str) -> Plan:
 
 def _payments(ctx: HandlerContext) -> PaymentProvider:
     if ctx.payments is None:
-        raise PaymentFailed("payments are not configured on this server", reason="not_set_up")
+        raise PaymentsOff("payments are not configured on this server", reason="not_set_up")
     return ctx.payments
 
 

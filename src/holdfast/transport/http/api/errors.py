@@ -2,23 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from holdfast.core import errors
-from holdfast.core.lease import BY_HOLDER
-from holdfast.transport.advice import jobs as job_advice
-from holdfast.transport.advice import reservations as reservation_advice
-from holdfast.transport.advice import sessions as session_advice
-from holdfast.transport.advice.contract import (
-    Contract,
-    authenticate,
-    check_state,
-    fix_request,
-    not_installed,
-    retry_after,
-    stop_work,
-)
+from holdfast.transport.advice.contract import Contract
+from holdfast.transport.advice.refusals import Refusal, for_refusal
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, encode
 from holdfast.transport.times import rfc3339
 
@@ -102,9 +90,7 @@ def render_error(request: Request, error: Exception) -> Response:
         headers.append((b"www-authenticate", b"Bearer"))
     elif isinstance(error, errors.Forbidden) and "scope" in error.facts:
         headers.append((b"www-authenticate", b'Bearer error="insufficient_scope"'))
-    document["agent_contract"] = next(advise for kinds, advise in _CONTRACTS if isinstance(error, kinds))(
-        request, error
-    )
+    document["agent_contract"] = own_contract(request, error, code)
     return Response(status, encode(document), tuple(headers), b"application/problem+json")
 
 
@@ -146,60 +132,26 @@ def code_and_message(error: Exception, status: int) -> tuple[str, str]:
     return SERVER_ERROR, SERVER_ERROR_MESSAGE
 
 
-def _is_reservation_route(request: Request) -> bool:
-    return bool(request.scope["path"].startswith("/v1/reservations"))
-
-
-def _is_session_route(request: Request) -> bool:
-    return bool(request.scope["path"].startswith("/v1/sessions"))
-
-
-def _session_id(request: Request) -> str:
-    return request.parameter or "{session_id}"
-
-
-def _lease_lost(request: Request, error: errors.LeaseLost) -> Contract:
-    if _is_session_route(request):
-        return stop_work("read_session", _session_id(request))
-    if _is_reservation_route(request):
-        return reservation_advice.lost(request.parameter or error.facts.get("reservation_id"))
-    released = error.facts.get("ended") in BY_HOLDER and "held_by" not in error.facts
-    return (job_advice.already_released if released else job_advice.lost)(request.parameter)
-
-
-def _session_ended(request: Request, _: Exception) -> Contract:
-    return (
-        session_advice.ended(_session_id(request)) if _is_session_route(request) else session_advice.octostore_ended()
+def own_contract(request: Request, error: Exception, code: str, task_id: str | None = None) -> Contract:
+    """The advice for a refusal, where no other API fixes it."""
+    return for_refusal(
+        Refusal(
+            code=code,
+            operation="" if request.operation is None else request.operation.name,
+            subject=task_id or request.parameter,
+            request_id=request.request_id,
+            wait=getattr(error, "retry_after", None),
+            hint=_hint(error),
+            facts=error.facts if isinstance(error, errors.HoldfastError) else {},
+            billing=error.billing if isinstance(error, errors.MaxWorkersReached) else None,
+        )
     )
 
 
-def _read_job_first(request: Request, _: Exception) -> Contract:
-    if _is_reservation_route(request):
-        return reservation_advice.unknown(request.parameter or None)
-    return check_state("get_job_owner", request.parameter)
-
-
-def _http_refusal(_: Request, error: HttpRefusal) -> Contract:
-    return not_installed() if error.status == 501 else fix_request(error.message)
-
-
-_CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
-    ((errors.LeaseLost,), _lease_lost),
-    ((errors.SessionTaken, errors.ContextConflict), lambda request, _: session_advice.ended(_session_id(request))),
-    (
-        (errors.CursorTooOld,),
-        lambda _, error: check_state("list_events", query=f"after={error.facts['oldest'] - 1}"),
-    ),
-    ((errors.CursorAhead,), lambda _, error: check_state("list_events", query=f"after={error.facts['last']}")),
-    ((errors.UnknownKey,), lambda *_: authenticate(retryable=False)),
-    ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
-    ((errors.OutcomeUnknown, errors.NotHeld, errors.OfferRefused), _read_job_first),
-    ((errors.SessionExpired, errors.SessionMissing), _session_ended),
-    ((errors.ReservationMissing,), lambda *_: check_state("list_reservations")),
-    ((errors.ValueRefused, errors.DamagedRow), lambda _, error: fix_request(error.hint)),
-    ((errors.Trouble, errors.Limited), lambda _, error: retry_after(error.retry_after or 5)),
-    ((HttpRefusal,), _http_refusal),
-    ((errors.HoldfastError,), lambda _, error: fix_request(error.hint)),
-    ((Exception,), lambda *_: retry_after(5)),
-)
-"""The agent_contract for each class of error; the first row that matches counts."""
+def _hint(error: Exception) -> str:
+    """What to do, in words; the message itself where it says what is wrong and no field does."""
+    if isinstance(error, HttpRefusal):
+        return f"{error.message}. `GET /` lists every operation." if error.status == 404 else error.message
+    if isinstance(error, errors.Invalid) and not error.errors:
+        return error.message
+    return error.hint if isinstance(error, errors.HoldfastError) else ""

@@ -17,8 +17,7 @@ from holdfast.engine.change_signal import account_log_key
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.store.contract.reads import whole_history
-from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.advice.contract import check_state
+from holdfast.transport.advice import events as event_advice
 from holdfast.transport.http.api.event_documents import event_document
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
@@ -74,7 +73,7 @@ async def list_events(ctx: HandlerContext, request: Request) -> Response:
             "events": [event_document(event) for event in page.events],
             "nextCursor": page.cursor,
             "hasMore": page.more,
-            "agent_contract": check_state("list_events", query=following),
+            "agent_contract": event_advice.listed(following, has_more=page.more),
         },
         NO_STORE,
     )
@@ -133,13 +132,14 @@ async def task_events(ctx: HandlerContext, request: Request) -> Response:
         return page
 
     events, more = cut(await ctx.read(read_page), limit)
+    following = urlencode(query.values() | {"after": events[-1].version}) if more else None
     return json_response(
         200,
         {
             "events": [event_document(event) for event in events],
             "nextCursor": events[-1].version if events else after,
             "hasMore": more,
-            "agent_contract": task_advice.read_task(request.parameter),
+            "agent_contract": event_advice.task_read(request.parameter, following),
         },
         NO_STORE,
     )
@@ -183,5 +183,5 @@ async def task_attempts(ctx: HandlerContext, request: Request) -> Response:
         for attempt in await ctx.read(read_attempts)
     ]
     return json_response(
-        200, {"attempts": documents, "agent_contract": task_advice.read_task(request.parameter)}, NO_STORE
+        200, {"attempts": documents, "agent_contract": event_advice.task_read(request.parameter)}, NO_STORE
     )

@@ -20,7 +20,8 @@ from holdfast.engine.verbs.accounts import CloseAccount
 from holdfast.operations.bounds import EXPORT_PAGE
 from holdfast.store.contract import Reader
 from holdfast.store.rows import ROW_TYPES
-from holdfast.transport.advice.contract import account_deleted, check_state
+from holdfast.transport.advice import accounts as account_advice
+from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.api.cursors import check_known, invalid_cursor
 from holdfast.transport.http.api.event_documents import public_event_data
 from holdfast.transport.http.bodies.parsing import read_body
@@ -57,7 +58,7 @@ async def export_account(ctx: HandlerContext, request: Request) -> Response:
     cursor = None if following is None else _format_cursor(*following)
     document: dict[str, Any] = {"records": records, "nextCursor": cursor, "hasMore": cursor is not None}
     document["agent_contract"] = (
-        check_state("export_account", query=f"cursor={cursor}") if cursor else check_state("read_account")
+        check_state("export_account", query=f"cursor={cursor}") if cursor else account_advice.exported()
     )
     return json_response(200, document, NO_STORE)
 
@@ -83,8 +84,7 @@ async def delete_account(ctx: HandlerContext, request: Request) -> Response:
     for revoked in await ctx.run(command):
         ctx.apply_key_change(revoked, revoked.revoked_at or 0)
     await ctx.erase(account)
-    advice = account_deleted(can_register=ctx.settings.is_registration_open)
-    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": advice})
+    return json_response(200, {"accountId": account, "deleted": True, "agent_contract": account_advice.deleted()})
 
 
 def _read_page(

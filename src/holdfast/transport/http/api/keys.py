@@ -14,7 +14,7 @@ from holdfast.core.principal import SCOPES, Principal, format_key, mask_key, may
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.keys import CreateKey, RevokeKey, RotateKey
 from holdfast.operations import bounds
-from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.advice import accounts as account_advice
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
@@ -53,7 +53,7 @@ async def list_keys(ctx: HandlerContext, request: Request) -> Response:
     account = request.by.account
     keys, uses = await ctx.read(lambda reader: (reader.principals(account), reader.key_uses(account)))
     documents = [key_document(key, uses.get(key.id)) for key in keys if may_see_key(request.by, key)]
-    return json_response(200, {"keys": documents, "agent_contract": task_advice.create_or_claim()})
+    return json_response(200, {"keys": documents, "agent_contract": account_advice.keys_shown()})
 
 
 async def read_key(ctx: HandlerContext, request: Request) -> Response:
@@ -63,7 +63,7 @@ async def read_key(ctx: HandlerContext, request: Request) -> Response:
     key, uses = await ctx.read(lambda reader: (reader.row(Principal, account, key_id), reader.key_uses(account)))
     if key is None or not may_see_key(request.by, key):
         raise Missing("there is no such key")
-    return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": task_advice.create_or_claim()})
+    return json_response(200, key_document(key, uses.get(key.id)) | {"agent_contract": account_advice.keys_shown()})
 
 
 async def create_key(ctx: HandlerContext, request: Request) -> Response:
@@ -164,7 +164,7 @@ async def revoke_key(ctx: HandlerContext, request: Request) -> Response:
     """Revoke a key: on this server at once, on others within five seconds."""
     await ctx.authenticate(request)
     revoked = await revoke(ctx, request.by, request.cause(), _key_id(request), by_hash=request.key_hash)
-    return json_response(200, key_document(revoked, None) | {"agent_contract": task_advice.create_or_claim()})
+    return json_response(200, key_document(revoked, None) | {"agent_contract": account_advice.keys_shown()})
 
 
 async def revoke(ctx: HandlerContext, by: Principal, cause: Cause, key_id: str, *, by_hash: str) -> Principal:
@@ -205,6 +205,6 @@ def _response_with_secret(status: int, secret: str, key: Principal, warnings: li
     document: dict[str, Any] = {
         "apiKey": secret,
         **key_document(key, None),
-        "agent_contract": task_advice.create_or_claim(),
+        "agent_contract": account_advice.key_issued(),
     }
     return json_response(status, with_warnings(document, warnings), NO_STORE)

@@ -13,6 +13,8 @@ from holdfast.engine.verbs.job_offers import OfferJob, WithdrawJobOffer
 from holdfast.engine.verbs.reservation_offers import OfferReservation, WithdrawReservationOffer
 from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
 from holdfast.operations import bounds
+from holdfast.transport.advice import tasks as task_advice
+from holdfast.transport.advice.contract import seconds_left
 from holdfast.transport.http.api.job_documents import render_offered, render_withdrawn
 from holdfast.transport.http.api.jobs import check_job_id, common_fields
 from holdfast.transport.http.api.reservations import documents as reservation_documents
@@ -137,7 +139,8 @@ async def offer_task(ctx: HandlerContext, request: Request) -> Response:
         **terms,
     )
     outcome = await ctx.run(command)
-    document = task_document(outcome.task, outcome.now) | {"offer": command.code}
+    advice = task_advice.offered(outcome.task.id, seconds_left(outcome.task.expires_at, outcome.now))
+    document = task_document(outcome.task, outcome.now, advice) | {"offer": command.code}
     return json_response(200, with_warnings(document, warnings))
 
 

@@ -17,7 +17,6 @@ from holdfast.engine.verbs.webhooks import CreateWebhook, RemoveWebhook, RotateW
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import webhooks as webhook_advice
-from holdfast.transport.advice.contract import check_state
 from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.bodies.query import NO_STORE
@@ -81,9 +80,10 @@ async def list_webhooks(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     account = request.by.account
     hooks = await ctx.read(lambda reader: read_webhooks(reader, account))
-    following = webhook_advice.listed(is_empty=not hooks)
     return json_response(
-        200, {"webhooks": [webhook_document(hook) for hook in hooks], "agent_contract": following}, NO_STORE
+        200,
+        {"webhooks": [webhook_document(hook) for hook in hooks], "agent_contract": webhook_advice.listed()},
+        NO_STORE,
     )
 
 
@@ -138,8 +138,7 @@ async def delete_webhook(ctx: HandlerContext, request: Request) -> Response:
     await ctx.authenticate(request)
     hook = await find_webhook(ctx, request)
     await ctx.run(RemoveWebhook(account=hook.account, cause=request.cause(), hook_id=hook.id))
-    following = check_state("list_webhooks")
-    return json_response(200, {"webhook_id": hook.id, "deleted": True, "agent_contract": following})
+    return json_response(200, {"webhook_id": hook.id, "deleted": True, "agent_contract": webhook_advice.deleted()})
 
 
 async def rotate_webhook_secret(ctx: HandlerContext, request: Request) -> Response:

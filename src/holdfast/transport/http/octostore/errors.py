@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.core import errors
-from holdfast.transport.advice import locks as lock_advice
+from holdfast.operations.table import HOLDER_OPERATIONS
 from holdfast.transport.advice import sessions as session_advice
 from holdfast.transport.advice.contract import (
     Contract,
+    action,
     authenticate,
     check_state,
+    contract,
     fix_request,
     retry_after,
     stop_work,
@@ -127,8 +129,21 @@ def _framework_error(request: Request, error: HttpRefusal) -> Response:
     return Response(error.status, encode(document), error.headers)
 
 
+def _outcome_unknown(request: Request, error: errors.OutcomeUnknown) -> Contract:
+    """Read the lock, session or election. What nobody can read, or a holder wrote, can be sent again."""
+    operation = "" if request.operation is None else request.operation.name
+    if operation in HOLDER_OPERATIONS or operation not in _READABLE:
+        later = action("retry_after_wait", best=True, wait=error.retry_after, why="Repeating the request is safe.")
+        return contract(later)
+    return check_state("check_status", endpoint=("GET", _subject(request)))
+
+
+_READABLE = {"acquire_lock", "set_lock_acl", "campaign", "create_lock_webhook"}
+"""Operations after which their subject shows whether they took effect."""
+
+
 _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Contract]], ...] = (
-    ((errors.OutcomeUnknown,), lambda request, _: check_state("check_status", endpoint=("GET", _subject(request)))),
+    ((errors.OutcomeUnknown,), _outcome_unknown),
     (
         (errors.Trouble, errors.TooManyElections, errors.RateLimited),
         lambda _, error: retry_after(error.retry_after),
@@ -137,24 +152,12 @@ _CONTRACTS: tuple[tuple[tuple[type[Exception], ...], Callable[[Request, Any], Co
     ((errors.Unauthenticated,), lambda *_: authenticate(retryable=True)),
     ((errors.LeaseGone, errors.LeaseMismatch), lambda request, _: _claim_again(request)),
     ((errors.SessionExpired, errors.SessionMissing), lambda *_: session_advice.octostore_ended()),
-    ((errors.LockLimit,), lambda *_: lock_advice.limit_reached()),
     (
         (errors.WebhookMissing, errors.TooManyWebhooks),
         lambda *_: check_state("list_lock_webhooks"),
     ),
-    (
-        (errors.NameTaken, errors.ConfiguredKey, errors.InsecureTransport),
-        lambda _, error: fix_request(error.hint),
-    ),
-    (
-        (errors.Conflict, errors.Missing, errors.Forbidden),
-        lambda request, error: (
-            fix_request(error.hint)
-            if "scope" in error.facts
-            else check_state("get_lock_status", endpoint=("GET", _subject(request)))
-        ),
-    ),
-    ((errors.HoldfastError,), lambda _, error: fix_request(error.message)),
+    ((errors.Invalid,), lambda _, error: fix_request(error.message)),
+    ((errors.HoldfastError,), lambda _, error: fix_request(error.hint or error.message)),
     ((Exception,), lambda *_: retry_after(5)),
 )
 """The agent_contract for each class of error; the first row that matches counts."""

@@ -157,7 +157,7 @@ async def set_lock_acl(ctx: HandlerContext, request: Request) -> Response:
     name = _lock_name(request)
     acl = access.normalise(body.acl.acquire)
     await ctx.run(SetLockAcl(account=request.by.account, cause=request.cause(), by=request.by, name=name, acl=acl))
-    document = {"name": name, "acl": {"acquire": access.redact(acl)}, "agent_contract": lock_advice.free(name)}
+    document = {"name": name, "acl": {"acquire": access.redact(acl)}, "agent_contract": lock_advice.acl_set(name)}
     return json_response(200, document)
 
 

@@ -251,7 +251,7 @@ def _render(
         warnings = [*warnings, shown]
     succeeded = sum(result["status"] < 400 for result in results)
     document: dict[str, Any] = {"results": results, "succeeded": succeeded, "failed": len(results) - succeeded}
-    document["agent_contract"] = task_advice.create_or_claim()
+    document["agent_contract"] = task_advice.batch_done()
     return 200, encode(with_warnings(document, warnings))
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import errors
-from holdfast.transport.advice import tasks as task_advice
-from holdfast.transport.http.api.errors import STATUS, TIME_FACTS, code_and_message
+from holdfast.transport.advice import orchestrion
+from holdfast.transport.advice.contract import Contract
+from holdfast.transport.http.api.errors import STATUS, TIME_FACTS, code_and_message, own_contract
 from holdfast.transport.http.request import Header, HttpRefusal, Request, Response, encode
 from holdfast.transport.times import milliseconds
 
 REGISTER_PATH = "/v1/keys/register"
+WRONG_METHOD = "wrong_method"
 
 _OWN_STATUS = {errors.TooLarge, errors.IdempotencyConflict}
 _STATUS = {kind: status for kind, status in STATUS.items() if kind not in _OWN_STATUS}
@@ -45,11 +47,19 @@ def error_document(request: Request, error: Exception, task_id: str | None = Non
     if isinstance(error, errors.Trouble):
         document["applied"] = error.applied
     task_id = task_id or request.parameter or None
-    billing = error.billing if isinstance(error, errors.MaxWorkersReached) else None
-    document["agent_contract"] = task_advice.for_error(
-        code, task_id, getattr(error, "retry_after", None), billing, can_register=request.can_register
-    )
+    document["agent_contract"] = _contract(request, error, code, task_id)
     return status, document
+
+
+def _contract(request: Request, error: Exception, code: str, task_id: str | None) -> Contract:
+    """The advice that Orchestrion's clients rely on, else ours."""
+    billing = error.billing if isinstance(error, errors.MaxWorkersReached) else None
+    operation = "" if request.operation is None else request.operation.name
+    if code == WRONG_METHOD:
+        operation = "register"
+    wait = getattr(error, "retry_after", None)
+    fixed = orchestrion.for_error(code, task_id, wait, billing, operation=operation, can_register=request.can_register)
+    return own_contract(request, error, code, task_id) if fixed is None else fixed
 
 
 def status_and_code(refusal: type[Exception] | int) -> tuple[int, str]:
@@ -69,7 +79,7 @@ def _code_and_message(request: Request, error: Exception, status: int) -> tuple[
     if isinstance(error, HttpRefusal):
         if status == 405 and request.scope["path"] == REGISTER_PATH:
             # Only here does the original answer another code, whose advice is to register.
-            return "wrong_method", error.message
+            return WRONG_METHOD, error.message
         return _HTTP_CODES.get(status, "invalid_request"), error.message
     if isinstance(error, errors.TooLarge):
         return errors.Invalid.code, error.message

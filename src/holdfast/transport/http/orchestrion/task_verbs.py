@@ -16,6 +16,7 @@ from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
 from holdfast.operations import bounds
+from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.acting_session import check_acting_session
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
@@ -171,6 +172,12 @@ VERBS: dict[str, tuple[type[TaskCommand], type[msgspec.Struct], Any]] = {
 }
 """Each verb: its command, its body, and the function that turns the body into command fields."""
 
+_OWN_ADVICE = {
+    "release": task_advice.returned,
+    "snooze": task_advice.returned,
+    "resolve": task_advice.resolved,
+}
+
 HOLDERS = frozenset({"heartbeat", "complete", "fail", "release", "snooze"})
 
 
@@ -195,7 +202,7 @@ def _handler(verb: str, name: str) -> Handler:
         await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, body_type)
         require = verb in HOLDERS and requires_lease_id(await ctx.access.accounts.get(request.by.account))
-        render = functools.partial(render_task, warnings)
+        render = functools.partial(render_task, warnings, verb=verb)
 
         def make_command() -> TaskCommand:
             fields = fields_of(request, verb, body, request.parameter, require=require)
@@ -207,9 +214,11 @@ def _handler(verb: str, name: str) -> Handler:
     return handle
 
 
-def render_task(warnings: list[str], outcome: TaskOutcome) -> tuple[int, bytes]:
-    """Status and body of the answer to a verb."""
-    return 200, encode(with_warnings(task_document(outcome.task, outcome.now), warnings))
+def render_task(warnings: list[str], outcome: TaskOutcome, *, verb: str = "") -> tuple[int, bytes]:
+    """Status and body of the answer to a verb. Verbs that Orchestrion does not have give advice of their own."""
+    advise = _OWN_ADVICE.get(verb)
+    advice = None if advise is None else advise(outcome.task.id)
+    return 200, encode(with_warnings(task_document(outcome.task, outcome.now, advice), warnings))
 
 
 heartbeat = _handler("heartbeat", "heartbeat")

@@ -92,7 +92,7 @@ class Checkout(Struct, rename=_CHECKOUT):
     warnings: list[str] | UnsetType = UNSET
 
 
-_UNPAID = (errors.PaymentFailed, errors.PaymentUnavailable)
+_UNPAID = (errors.PaymentFailed, errors.PaymentsOff, errors.PaymentUnavailable)
 
 OPERATION_SCHEMAS = {
     "list_plans": OperationSchema({200: PlanList}, refusals=(errors.Invalid,)),

@@ -115,13 +115,13 @@ def _responses(operation: Operation, described: OperationSchema, components: _Co
         status: {"$ref": f"#/components/responses/{name}"} for status, name in _SERVER_RESPONSES.items()
     }
     for status, codes in refusals_of(operation, described).items():
-        error = _error(operation.family, status, codes, components)
+        error = _error(operation.error_family, status, codes, components)
         if status in described.answers:  # a status with both a documented answer and errors
             schema = error["content"][described.media]
             schema["schema"] = {"anyOf": [components.schema_of(described.answers[status]), schema["schema"]]}
             found[status] = error
             continue
-        name = ".".join((operation.family, str(status), *codes))
+        name = ".".join((operation.error_family, str(status), *codes))
         shared[name] = error
         found[status] = {"$ref": f"#/components/responses/{name}"}
     for status, answer in described.answers.items():
@@ -145,7 +145,7 @@ def _error(family: str, status: int, codes: list[str], components: _Components) 
 
 
 def _server_error(status: int, components: _Components) -> Node:
-    return _error(SYSTEM, status, ["invalid_input"], components)
+    return _error(OCTOSTORE, status, ["invalid_input"], components)
 
 
 def camel(name: str) -> str:
