@@ -27,7 +27,9 @@ def print_answer(answer: dict[str, Any], verb: Verb, output: str) -> None:
     for warning in answer.get("warnings") or ():
         print_message(f"holdfast: {escape(str(warning))}")
     if is_document(output):
-        print_document(answer, output)
+        from holdfast.transport.cli.advice import in_commands  # reads the table of operations
+
+        print_document(in_commands(answer, verb), output)
     elif verb.rows:
         print_table(answer.get(verb.rows) or [], verb.columns, wide=output == WIDE)
         if answer.get("hasMore"):

@@ -8,25 +8,26 @@ import mcp_types as types
 import msgspec
 
 from holdfast.core.errors import Invalid
+from holdfast.transport.advice.doors import advise
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.request import Request, encode
+from holdfast.transport.mcp.advice import ToolDoor
 from holdfast.transport.mcp.in_process import ToolResponse
-from holdfast.transport.mcp.tools import TOOLS
 from holdfast.transport.untrusted_text import mark
 
 FIRST_ERROR_STATUS = 400
 """This HTTP status and every larger one are errors."""
 
-_BY_OPERATION = {tool.operation: tool.name for tool in TOOLS}
 
+def tool_result(
+    response: ToolResponse, door: ToolDoor | None = None, operation: str = "", subject: str = ""
+) -> types.CallToolResult:
+    """The response as structured content and as text, with the list of its untrusted fields.
 
-def tool_result(response: ToolResponse) -> types.CallToolResult:
-    """The response as structured content and as text, with the list of its untrusted fields."""
+    With a door its advice names tools; `operation` and `subject` are those of the request.
+    """
     response, document = parse_response(response)
-    for step in document.get("agent_contract", {}).get("next_actions", ()):
-        if step["action"] in _BY_OPERATION:
-            step["tool"] = _BY_OPERATION[step["action"]]
-    document = mark(document)
+    document = mark(document if door is None else advise(document, door, operation, subject))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=encode(document).decode())],
         structured_content=document,

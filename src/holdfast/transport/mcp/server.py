@@ -21,11 +21,13 @@ from holdfast.transport.documents.agent_entry import DESCRIPTION
 from holdfast.transport.http.request import encode
 from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp import notices, resources
+from holdfast.transport.mcp.advice import ToolDoor
 from holdfast.transport.mcp.arguments import FindSpace, request_for_call, with_space
 from holdfast.transport.mcp.in_process import Sender
 from holdfast.transport.mcp.prompts import PROMPTS, Prompt
 from holdfast.transport.mcp.results import FIRST_ERROR_STATUS, parse_response, refusal_response, tool_result
 from holdfast.transport.mcp.tool_schema import (
+    PATH,
     Field,
     fields_of,
     input_schema,
@@ -108,6 +110,7 @@ class McpHandlers:
         self.is_agent = is_agent
         document = openapi()
         self._fields = {tool.name: self._fields_of(operation_of(tool), document) for tool in TOOLS}
+        self._door = ToolDoor(TOOLS, self._fields)
         self._tools = {tool.name: tool for tool in TOOLS}
         self._tool_list = [_render_tool(tool, self._fields[tool.name], document) for tool in TOOLS]
         self._prompts = {prompt.name: prompt for prompt in PROMPTS}
@@ -128,13 +131,16 @@ class McpHandlers:
         tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"no such tool: {params.name[:64]!r}")
-        fields = self._fields[tool.name]
+        fields, arguments = self._fields[tool.name], params.arguments or {}
         try:
-            arguments = with_space(fields, params.arguments or {}, self._find_space)
-            request = request_for_call(operation_of(tool), fields, arguments)
+            complete = with_space(fields, arguments, self._find_space)
+            request = request_for_call(operation_of(tool), fields, complete)
+            response = await self._sender_for(context).send(request)
         except Invalid as error:
-            return tool_result(refusal_response(error))
-        return tool_result(await self._sender_for(context).send(request))
+            response = refusal_response(error)
+        in_path = (arguments.get(field.argument) for field in fields if field.location == PATH)
+        subject = next((value for value in in_path if isinstance(value, str)), "")
+        return tool_result(response, self._door, tool.operation, subject)
 
     async def list_resources(self, _: Context, __: Any) -> types.ListResourcesResult:
         skill = types.Resource(

@@ -102,14 +102,17 @@ def report_error(error: HoldfastError | WrongUsage, invocation: Invocation) -> i
     if isinstance(error, WrongUsage):
         print_message(f"holdfast: {error}")
         return exit_status.USAGE
-    if is_document(invocation.output) and error.document:
-        print_document(error.document, invocation.output)
+    from holdfast.transport.cli.advice import in_commands, next_step  # reads the table of operations
+
+    document = in_commands(error.document, invocation.verb, invocation.arguments)
+    if is_document(invocation.output) and document:
+        print_document(document, invocation.output)
     print_message(f"holdfast: {escape(error.message)} ({escape(error.code)})")
     details: list[dict[str, Any]] = error.document.get("errors") or []
     for detail in details:
         if detail.get("message") != error.message:
             print_message(f"  {escape(str(detail.get('message') or detail))}")
-    hint = error.hint
+    hint = next_step(document) or error.hint
     if isinstance(error, Unreachable):
         hint = "start a server with `holdfast serve`, or set --url or HOLDFAST_URL"
     if hint:
