@@ -55,7 +55,7 @@ def test_a_lost_response_advises_to_retry_only_a_read(what, applied):
     (step,) = (step for step in found["agent_contract"]["next_actions"] if step["recommended"])
     if applied == "unknown":
         assert step["tool"] == "list_events"
-        assert step["endpoint"].endswith(f"request_id={found['request_id']}")
+        assert step["arguments"] == {"requestId": found["request_id"]}
 
 
 @pytest.mark.parametrize("status", ["200 OK", "302 Found", "502 Bad Gateway"])

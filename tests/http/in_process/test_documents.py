@@ -7,12 +7,14 @@ from pathlib import Path
 import jsonschema_rs
 import pytest
 
+from holdfast.core import errors
 from holdfast.operations.operation import SYSTEM
-from holdfast.operations.table import OPERATIONS
+from holdfast.operations.table import OPERATIONS, OPERATIONS_BY_NAME
 from holdfast.settings import Settings
 from holdfast.transport.documents import agent_entry, capabilities, guides, tool_manifest, vocabulary
 from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp.endpoint import PATH as MCP_PATH
+from tests.advice import starts
 
 ROOT = Path(__file__).parents[3]
 SOURCES = sorted((ROOT / "src/holdfast/transport").rglob("*.py"))
@@ -27,7 +29,7 @@ def advised():
     for source in SOURCES:
         text = source.read_text()
         codes |= set(re.findall(r'\baction\(\s*"(\w+)"', text))
-        codes |= set(re.findall(r'\b(?:check_state|stop_work|_pay)\(\s*"(\w+)"', text))
+        codes |= set(re.findall(r'\b(?:check_state|stop_work|for_payment)\(\s*"(\w+)"', text))
     return codes
 
 
@@ -120,3 +122,10 @@ def test_every_document_is_public_and_cacheable(server, path):
     again = server.anyone.send("GET", path, If_None_Match=first.headers["etag"])
     assert (again.status, again.raw) == (304, b"")
     assert server.anyone.send("GET", path, If_None_Match='"other"').raw == first.raw
+
+
+def test_documents_are_refused_in_the_envelope_of_their_api():
+    for name, path in (("capabilities", "/v1/capabilities"), ("agent_json", "/.well-known/agent.json")):
+        start = starts.refusal(OPERATIONS_BY_NAME[name], path, errors.RateLimited)
+        assert start.document.keys() == {"error", "message", "request_id", "agent_contract"}
+        assert start.document["error"] == "rate_limited"

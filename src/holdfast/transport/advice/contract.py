@@ -132,6 +132,11 @@ def new_caller(*, can_register: bool) -> Contract:
     )
 
 
+def known_caller() -> Contract:
+    """Advice for a caller that has a key and asks what the server can do."""
+    return continue_work("These are all operations.", action("list_mine", why="See what your key holds."))
+
+
 def continue_work(why: str, *others: Action) -> Contract:
     """The request is complete, and nothing follows from it; `others` are possible, but nobody asked for them."""
     return contract(action("continue_work", best=True, why=why), *others)
@@ -169,7 +174,8 @@ def check_state(
 
 def stop_work(code: str, subject: str | None = None, *, endpoint: Endpoint | None = None) -> Contract:
     """The caller's lease has ended; `code` is what to do after stopping."""
-    return contract(action("stop_work", best=True), action(code, subject, endpoint=endpoint))
+    why = "You do not hold it, or not any more: abandon what you have not published."
+    return contract(action("stop_work", best=True, why=why), action(code, subject, endpoint=endpoint))
 
 
 def authenticate(*, retryable: bool, can_register: bool = False) -> Contract:

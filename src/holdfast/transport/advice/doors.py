@@ -52,7 +52,11 @@ def advise(document: Document, door: Door, operation: str = "", subject: str = "
     given = document.get("agent_contract")
     if not isinstance(given, dict) or not given.get("next_actions"):
         return document
-    better = _for_task_list(document) or _for_task(document, operation) or _for_fixed_row(document, operation, subject)
+    better = (
+        _for_task_list(document, operation)
+        or _for_task(document, operation)
+        or _for_fixed_row(document, operation, subject)
+    )
     advice = given | (better or {})
     steps = [_step(step, door, document, operation) for step in advice["next_actions"]]
     advice["next_actions"] = _with_one_best([step for step in steps if step is not None], advice["next_actions"])
@@ -107,19 +111,21 @@ def _with_one_best(steps: list[Action], before: list[Action]) -> list[Action]:
     """The remaining steps. If the best one is gone, the next that changes nothing is the best, else to go on."""
     if any(step["recommended"] for step in steps) or not any(step["recommended"] for step in before):
         return steps if any(step["recommended"] for step in steps) else [_recommend(step) for step in steps[:1]]
-    reads = [step for step in steps if step["action"] == "retry_after_wait" or step["action"] in _READ_ONLY]
-    if reads:
-        return [_recommend(reads[0]), *(step for step in steps if step is not reads[0])]
-    lost = next(step for step in before if step["recommended"])
-    why = lost.get("description") or "Nothing is left to do here."
-    return [action("continue_work", best=True, why=why), *steps]
+    harmless = [step for step in steps if step["action"] in _HARMLESS]
+    if harmless:
+        return [_recommend(harmless[0]), *(step for step in steps if step is not harmless[0])]
+    return [action("continue_work", best=True, why="Go on with your own work."), *steps]
 
 
 def _recommend(step: Action) -> Action:
     return step | {"recommended": True}
 
 
-_READ_ONLY = {"get_job_owner", "check_task_status", "list_tasks", "list_claimed_jobs", "list_reservations", "list_mine"}
+_HARMLESS = {
+    *("retry_after_wait", "fix_request", "get_job_owner", "check_task_status", "list_tasks", "list_claimed_jobs"),
+    *("list_reservations", "list_mine"),
+}
+"""Actions that change nothing."""
 
 
 def _reword(text: str, door: Door, operation: str) -> str:
@@ -185,9 +191,9 @@ def _held_by_another(task_id: str) -> Contract:
     return contract(later, retryable=True)
 
 
-def _for_task_list(document: Document) -> Contract | None:
+def _for_task_list(document: Document, operation: str) -> Contract | None:
     """The advice of our own for a list of tasks."""
-    if not isinstance(document.get("tasks"), list) or "hasMore" not in document:
+    if operation != "list_tasks" or "tasks" not in document:
         return None
     following = [step for step in document["agent_contract"]["next_actions"] if step["action"] == "list_tasks"]
     return continue_work("These are the tasks.", *following, action("claim_task", why="To work on the next one."))

@@ -113,15 +113,16 @@ def _look_at_task(refusal: Refusal) -> Action:
 # -- sessions, events --------------------------------------------------------------------------------------------
 
 
-def _session_missing(refusal: Refusal) -> Contract:
-    return check_state("list_sessions") if refusal.operation == "read_session" else sessions.missing()
-
-
 def _read_from(refusal: Refusal) -> Contract:
-    """Where the log can be read: after the gap, or at its end."""
+    """Where to read on: in the log after the gap or at its end, in any other list from its beginning."""
     after = refusal.facts["oldest"] - 1 if "oldest" in refusal.facts else refusal.facts.get("last", 0)
-    of_task = refusal.operation == "task_events"
-    return check_state("task_events" if of_task else "list_events", refusal.subject or None, query=f"after={after}")
+    if refusal.operation == "task_events":
+        return check_state("task_events", refusal.subject, query=f"after={after}")
+    if refusal.operation in {"", "list_events"}:
+        return check_state("list_events", query=f"after={after}")
+    if OPERATIONS_BY_NAME[refusal.operation].method != "GET":
+        return fix_request(refusal.hint)
+    return check_state(refusal.operation, refusal.subject or None)
 
 
 # -- the request -------------------------------------------------------------------------------------------------
@@ -183,12 +184,14 @@ _ADVICE: dict[str, Callable[[Refusal], Contract]] = {
     "task_currently_claimed": _wait_for_task,
     "not_yet_claimable": _wait_for_task,
     "task_not_found": _missing_task,
-    "session_not_found": _session_missing,
+    "session_not_found": lambda _: sessions.missing(),
     "session_expired": lambda _: sessions.expired(),
     "context_conflict": lambda refusal: sessions.context_changed(refusal.subject),
     "cursor_too_old": _read_from,
     "cursor_ahead": _read_from,
-    "reservation_not_found": lambda _: check_state("list_reservations"),
+    "reservation_not_found": lambda refusal: contract(
+        action("list_reservations", best=True), action("fix_request", why=refusal.hint)
+    ),
     "webhook_not_found": lambda _: check_state("list_webhooks"),
     "too_many_webhooks": lambda _: check_state("list_webhooks"),
     "purchase_not_found": lambda _: check_state("check_billing_status", operation="billing_status"),

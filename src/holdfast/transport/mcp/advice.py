@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 from holdfast.operations.operation import Operation
 from holdfast.transport.advice.doors import Document
-from holdfast.transport.mcp.tool_schema import LEASE_ID, MILLISECONDS, Field
-from holdfast.transport.mcp.tools import Tool
+from holdfast.transport.http.system.openapi import openapi
+from holdfast.transport.mcp.tool_schema import LEASE_ID, MILLISECONDS, Field, fields_of
+from holdfast.transport.mcp.tools import TOOLS, Tool, operation_of
 
 _SHOWN_LEASE_IDS = ("lease_id", "leaseId")
 
@@ -39,6 +41,12 @@ class ToolDoor:
     def operations(self) -> Mapping[str, str]:
         """The tool of each operation."""
         return self._tools
+
+
+@functools.cache
+def all_tools() -> ToolDoor:
+    """Every tool."""
+    return ToolDoor(TOOLS, {tool.name: fields_of(operation_of(tool), openapi()) for tool in TOOLS})
 
 
 def _value(field: Field, text: str) -> Any:

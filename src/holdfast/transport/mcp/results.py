@@ -11,7 +11,7 @@ from holdfast.core.errors import Invalid
 from holdfast.transport.advice.doors import advise
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.request import Request, encode
-from holdfast.transport.mcp.advice import ToolDoor
+from holdfast.transport.mcp.advice import ToolDoor, all_tools
 from holdfast.transport.mcp.in_process import ToolResponse
 from holdfast.transport.untrusted_text import mark
 
@@ -24,10 +24,10 @@ def tool_result(
 ) -> types.CallToolResult:
     """The response as structured content and as text, with the list of its untrusted fields.
 
-    With a door its advice names tools; `operation` and `subject` are those of the request.
+    Its advice names tools, of the door's list or of all; `operation` and `subject` are those of the request.
     """
     response, document = parse_response(response)
-    document = mark(document if door is None else advise(document, door, operation, subject))
+    document = mark(advise(document, door or all_tools(), operation, subject))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=encode(document).decode())],
         structured_content=document,

@@ -13,7 +13,8 @@ from holdfast.operations.table import OPERATIONS
 from holdfast.store.contract import Reader, UnusableStore
 from holdfast.telemetry import metric_names
 from holdfast.transport.advice import locks as lock_advice
-from holdfast.transport.advice.contract import new_caller
+from holdfast.transport.advice.contract import known_caller, new_caller
+from holdfast.transport.http.access.network import has_credential
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
@@ -36,7 +37,9 @@ async def index(ctx: HandlerContext, request: Request) -> Response:
         for operation in OPERATIONS
     ]
     document = {"name": "holdfast", "version": __version__, "operations": table}
-    return json_response(200, document | {"agent_contract": new_caller(can_register=ctx.settings.is_registration_open)})
+    is_open = ctx.settings.is_registration_open
+    advice = known_caller() if has_credential(request) else new_caller(can_register=is_open)
+    return json_response(200, document | {"agent_contract": advice})
 
 
 async def health(ctx: HandlerContext, request: Request) -> Response:

@@ -1,0 +1,87 @@
+"""One description of an action has three renderings: a route, a tool with its arguments, a command with its flags."""
+
+import pytest
+
+from holdfast.transport.advice import jobs, reservations, sessions
+from holdfast.transport.advice.doors import advise
+from holdfast.transport.advice.orchestrion import for_error
+from holdfast.transport.cli.advice import CommandDoor, next_step
+from holdfast.transport.mcp.advice import all_tools
+from holdfast.transport.mcp.tools import TOOLS
+
+JOB, TASK, LEASE = "repo/issue-1842", "tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV", "7d3a0000-0000-4000-8000-000000000000"
+
+
+def steps(document, door, operation="", subject=""):
+    shown = advise(document, door, operation, subject)["agent_contract"]["next_actions"]
+    assert sum(step["recommended"] for step in shown) == 1
+    assert shown[0]["recommended"]
+    assert not any(step.keys() & {"method", "endpoint"} for step in shown)
+    return shown
+
+
+def test_a_tool_is_named_with_the_arguments_that_are_known_and_those_it_needs():
+    claimed = {"lease_id": LEASE, "agent_contract": jobs.claimed(JOB, 120, 40)}
+    first, second = steps(claimed, all_tools(), "claim_job", JOB)
+    assert (first["tool"], first["arguments"]) == ("heartbeat_job", {"jobId": JOB, "leaseId": LEASE})
+    assert second["tool"] == "release_job"
+    (later, look) = steps({"agent_contract": jobs.held(JOB, 7)}, all_tools(), "claim_job", JOB)
+    assert (later["tool"], later["arguments"], later["needs"]) == ("claim_job", {"jobId": JOB}, ["owner"])
+    assert "`waitMs`" in later["description"]
+    assert look["tool"] == "get_job_owner"
+    reserved = {"lease_id": LEASE, "agent_contract": reservations.reserved("rsv", 120, 40)}
+    first = steps(reserved, all_tools(), "reserve_files")[0]
+    assert (first["tool"], first["arguments"]) == ("heartbeat_files", {"reservationId": "rsv", "leaseId": LEASE})
+
+
+def test_a_command_is_named_with_its_flags():
+    (later, look) = steps({"agent_contract": jobs.held("it's", 7)}, CommandDoor(), "claim_job", "it's")
+    assert later["command"] == "holdfast claim 'it'\"'\"'s'"
+    assert "`--wait`" in later["description"]
+    assert look["command"].startswith("holdfast owner ")
+    shown = advise({"agent_contract": sessions.missing()}, CommandDoor(), "claim_job", JOB)
+    assert next_step(shown).endswith("`holdfast session open NAME`")
+
+
+def test_what_a_door_cannot_do_is_not_advised_there():
+    tools = {tool.operation for tool in TOOLS}
+    assert "checkout" not in tools
+    for code in ("quota_exceeded", "plan_expired"):
+        refused = {"error": code, "agent_contract": for_error(code, operation="create_task")}
+        (step,) = steps(refused, all_tools(), "create_task")
+        assert (step["action"], "user" in step["description"]) == ("ask_operator", True)
+
+
+@pytest.mark.parametrize("door", [all_tools(), CommandDoor()], ids=["tools", "commands"])
+@pytest.mark.parametrize(
+    ("state", "action"),
+    [
+        ("pending", "continue_work"),
+        ("claimed", "retry_after_wait"),
+        ("completed", "continue_work"),
+        ("dead_letter", "continue_work"),
+        ("cancelled", "stop_work"),
+    ],
+)
+def test_reading_a_task_leads_to_no_new_work(door, state, action):
+    on_http = {"next_actions": [{"action": "create_task", "available": True, "recommended": True}]}
+    document = {"id": TASK, "status": state, "leaseDurationSeconds": 300, "agent_contract": on_http}
+    assert steps(document, door, "check_task_status", TASK)[0]["action"] == action
+
+
+@pytest.mark.parametrize("door", [all_tools(), CommandDoor()], ids=["tools", "commands"])
+@pytest.mark.parametrize(
+    ("code", "action"),
+    [
+        ("lease_expired", "stop_work"),
+        ("invalid_transition", "stop_work"),
+        ("task_not_found", "fix_request"),
+        ("task_currently_claimed", "retry_after_wait"),
+        ("idempotency_conflict", "fix_request"),
+        ("invalid_request", "fix_request"),
+    ],
+)
+def test_a_refusal_gives_better_advice_than_orchestrion_fixes(door, code, action):
+    contract = for_error(code, TASK, operation="create_task")
+    shown = steps({"error": code, "agent_contract": contract}, door, "complete_task", TASK)
+    assert shown[0]["action"] == action
