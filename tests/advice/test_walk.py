@@ -24,10 +24,12 @@ STORES = ("memory", "sqlite", "postgres") if FULL else ("memory",)
 
 @pytest.fixture
 def server(request, tmp_path):
-    store = make_store(request.param, tmp_path, lambda: request.getfixturevalue("new_postgres_database")())
+    new_database = request.getfixturevalue("new_postgres_database") if request.param == "postgres" else str
+    store = make_store(request.param, tmp_path, new_database)
     server = InProcessServer(store)
     yield server
     server.close()
+    store.close()
 
 
 @pytest.mark.parametrize("server", STORES, indirect=True)

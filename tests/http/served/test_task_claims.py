@@ -142,7 +142,7 @@ def test_a_claim_that_found_nothing_uses_no_key_up(account):
     [
         (lambda account, mine: account.do("release", mine["id"]), "invalid_transition"),
         (lambda account, mine: account.complete(mine["id"]), "invalid_transition"),
-        (lambda account, mine: account.do("cancel", mine["id"], mode="force"), "invalid_transition"),
+        (lambda account, mine: account.do("cancel", mine["id"], mode="force"), "lease_superseded"),
         (
             lambda account, mine: [account.do("release", mine["id"]), account.do("claim", mine["id"])],
             "lease_superseded",

@@ -194,7 +194,7 @@ _ADVICE: dict[str, Callable[[Refusal], Contract]] = {
     ),
     "webhook_not_found": lambda _: check_state("list_webhooks"),
     "too_many_webhooks": lambda _: check_state("list_webhooks"),
-    "purchase_not_found": lambda _: check_state("check_billing_status", operation="billing_status"),
+    "purchase_not_found": lambda _: check_state("retry_checkout", operation="checkout"),
     "missing_api_key": lambda _: authenticate(retryable=True),
     "invalid_api_key": lambda _: authenticate(retryable=False),
     "registration_closed": lambda _: authenticate(retryable=False),
