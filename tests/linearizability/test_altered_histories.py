@@ -20,7 +20,7 @@ from tests.support import DrivenClock
 @pytest.fixture(scope="module")
 def recorded():
     clock = DrivenClock()
-    history = record([MemoryStore(clock)], clock, seed=11, calls=500, groups=4, fault_rate=0.0)
+    history = record([MemoryStore(clock)], clock, seed=12, calls=700, groups=4, fault_rate=0.0)
     check(history)
     return history
 

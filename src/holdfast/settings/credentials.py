@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.core.principal import is_well_formed
-from holdfast.settings.fields import PAYPAL_URL, PREFIX
+from holdfast.settings.field import PREFIX
+from holdfast.settings.fields import PAYPAL_URL
 from holdfast.settings.reader import Reader
 
 MIN_TOKEN = 24

@@ -18,7 +18,8 @@ from holdfast.core.plan import PLANS, Catalogue, Plan, find_inconsistencies
 from holdfast.core.webhooks.delivery import SCHEDULE
 from holdfast.decoding import convert
 from holdfast.settings.credentials import read_paypal, read_secret, read_static_tokens
-from holdfast.settings.fields import BOOLEAN, CHOICE, DEFAULT_PORT, FIELDS, NOT_SUPPORTED, NUMBER, PREFIX
+from holdfast.settings.field import BOOLEAN, CHOICE, NUMBER, PREFIX
+from holdfast.settings.fields import DEFAULT_PORT, FIELDS, NOT_SUPPORTED
 from holdfast.settings.model import Settings, default_store, store_address
 from holdfast.settings.reader import Reader
 from holdfast.tls import tls_problems

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from holdfast.settings.fields import BOOLEAN, CHOICE, GROUPS, NUMBER, Field
+from holdfast.settings.field import BOOLEAN, CHOICE, NUMBER, Field
+from holdfast.settings.fields import GROUPS
 
 _HEAD = """\
 # Settings

@@ -6,7 +6,8 @@ import re
 from collections.abc import Container, Mapping
 
 from holdfast.addresses import url_problem
-from holdfast.settings.fields import BY_NAME, FIELDS, NOT_SETTINGS, NOT_SUPPORTED, PREFIX
+from holdfast.settings.field import PREFIX
+from holdfast.settings.fields import BY_NAME, FIELDS, NOT_SETTINGS, NOT_SUPPORTED
 
 _TRUE, _FALSE = {"1", "true", "on", "yes"}, {"0", "false", "off", "no"}
 
