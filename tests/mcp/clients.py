@@ -13,6 +13,8 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.compat.octostore.server import TOKENS, Server
+from tests.mcp.forked_stdio import forked_stdio
+from tests.proof_size import FULL
 
 OLD, NEW = "2025-11-25", "2026-07-28"
 ERAS = {OLD: "legacy", NEW: NEW}
@@ -73,8 +75,9 @@ async def over_http(server: Server, era: str = NEW, key: str = KEY, **headers: s
 async def over_stdio(era: str = NEW, *flags: str, folder: Path | None = None, **settings: str):
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}
     variables = {f"HOLDFAST_{name}": value for name, value in settings.items()}
-    program = StdioServerParameters(
-        command=sys.executable, args=["-m", "holdfast", "mcp", *flags], env={**ours, **variables}, cwd=folder
-    )
+    words, environment = ["mcp", *flags], {**ours, **variables}
+    command = {"command": sys.executable, "args": ["-m", "holdfast", *words]}
+    started = StdioServerParameters(**command, env=environment, cwd=folder)
+    program = started if FULL else forked_stdio(words, environment, folder)
     async with Client(program, mode=ERAS[era]) as client:
         yield McpClient(client)
