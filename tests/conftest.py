@@ -24,6 +24,7 @@ pytest.register_assert_rewrite(
 
 # Imported after the registration, which must come first.
 from tests.bytecode import compile_in_background
+from tests.compat.octostore.forked_process import start_parent_for_all_workers
 from tests.forked_workers import RUN_FOLDER, ForkedWorkers
 from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
@@ -52,13 +53,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """In a whole run compile the sources and start PostgreSQL on the second core while the tests are collected."""
+    """In a whole run compile the sources and start what all workers share, while the tests are collected."""
     config = session.config
     if config.option.workers > 1 and config.args == config.getini("testpaths") and not config.option.keyword:
         compile_in_background(config)
         folder = config._tmp_path_factory.getbasetemp()
         starting = config.stash[POSTGRES_THREAD] = threading.Thread(target=SharedPostgres, args=(folder,))
         starting.start()
+        start_parent_for_all_workers()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import threading
+from multiprocessing import forkserver
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import IO, Any
@@ -35,6 +36,17 @@ _forks = multiprocessing.get_context("forkserver")
 _forks.set_forkserver_preload(_NEEDED)
 _turn = threading.Lock()
 """An exit status can be read only once, and starting a process reads the status of all others."""
+
+
+def start_parent_for_all_workers() -> None:
+    """Start the parent now, so that all processes forked from this one share it instead of starting their own."""
+    forkserver.ensure_running()
+    os.register_at_fork(after_in_child=_share_parent)
+
+
+def _share_parent() -> None:
+    """The parent runs as long as the process that started it, whose child it is: nobody else can look after it."""
+    forkserver._forkserver.ensure_running = lambda: None  # type: ignore[attr-defined]
 
 
 class Forked:
