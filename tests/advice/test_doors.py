@@ -5,10 +5,12 @@ import pytest
 from holdfast.transport.advice import jobs, reservations, sessions
 from holdfast.transport.advice.doors import advise
 from holdfast.transport.advice.orchestrion import for_error
+from holdfast.transport.advice.refusals import Refusal, for_refusal
 from holdfast.transport.cli.advice import CommandDoor, next_step
-from holdfast.transport.mcp.advice import all_tools
-from holdfast.transport.mcp.tools import TOOLS
+from holdfast.transport.mcp.listed_tools import ListedTools
+from holdfast.transport.mcp.operator_tools import DEFAULT, OPERATOR, TOOL_SETS
 
+TOOLS, MORE_TOOLS = (ListedTools(TOOL_SETS[name]).door for name in (DEFAULT, OPERATOR))
 JOB, TASK, LEASE = "repo/issue-1842", "tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV", "7d3a0000-0000-4000-8000-000000000000"
 
 
@@ -22,16 +24,16 @@ def steps(document, door, operation="", subject=""):
 
 def test_a_tool_is_named_with_the_arguments_that_are_known_and_those_it_needs():
     claimed = {"lease_id": LEASE, "agent_contract": jobs.claimed(JOB, 120, 40)}
-    first, second = steps(claimed, all_tools(), "claim_job", JOB)
+    first, second = steps(claimed, TOOLS, "claim_job", JOB)
     assert (first["tool"], first["arguments"]) == ("heartbeat_job", {"jobId": JOB, "leaseId": LEASE})
     assert second["tool"] == "release_job"
-    (later, look) = steps({"agent_contract": jobs.held(JOB, 7)}, all_tools(), "claim_job", JOB)
+    (later, look) = steps({"agent_contract": jobs.held(JOB, 7)}, TOOLS, "claim_job", JOB)
     assert (later["tool"], later["arguments"], later["needs"]) == ("claim_job", {"jobId": JOB}, ["owner"])
     assert "`waitMs`" in later["description"]
     assert look["tool"] == "get_job_owner"
     reserved = {"lease_id": LEASE, "agent_contract": reservations.reserved("rsv", 120, 40)}
-    first = steps(reserved, all_tools(), "reserve_files")[0]
-    assert (first["tool"], first["arguments"]) == ("heartbeat_files", {"reservationId": "rsv", "leaseId": LEASE})
+    first = steps(reserved, TOOLS, "reserve_files")[0]
+    assert (first["tool"], first["arguments"]) == ("heartbeat", {"id": "rsv", "leaseId": LEASE})
 
 
 def test_a_command_is_named_with_its_flags():
@@ -44,15 +46,38 @@ def test_a_command_is_named_with_its_flags():
 
 
 def test_what_a_door_cannot_do_is_not_advised_there():
-    tools = {tool.operation for tool in TOOLS}
-    assert "checkout" not in tools
+    assert "checkout" not in MORE_TOOLS.operations()
     for code in ("quota_exceeded", "plan_expired"):
         refused = {"error": code, "agent_contract": for_error(code, operation="create_task")}
-        (step,) = steps(refused, all_tools(), "create_task")
+        (step,) = steps(refused, TOOLS, "create_task")
         assert (step["action"], "user" in step["description"]) == ("ask_operator", True)
 
 
-@pytest.mark.parametrize("door", [all_tools(), CommandDoor()], ids=["tools", "commands"])
+def test_a_tool_for_several_operations_is_named_with_the_arguments_that_choose_one():
+    begin, *_ = steps({"agent_contract": sessions.missing()}, TOOLS, "claim_job", JOB)
+    assert (begin["tool"], begin["arguments"], begin["needs"]) == ("session", {"action": "open"}, ["name"])
+    resume, *_ = steps({"agent_contract": sessions.expired()}, TOOLS, "heartbeat_session", "s")
+    assert (resume["tool"], resume["arguments"]) == ("session", {"action": "resume"})
+    renew, save, claim, _ = steps({"lease_id": LEASE, "agent_contract": sessions.active("s")}, TOOLS, "begin_session")
+    proof = {"sessionId": "s", "leaseId": LEASE}
+    assert (renew["arguments"], save["arguments"]) == ({"action": "heartbeat", **proof}, {"action": "context", **proof})
+    assert (claim["tool"], claim["description"]) == (
+        "claim_task",
+        "With this sessionId, and its lease_id as sessionLeaseId.",
+    )
+    lost = {"error": "lease_lost", "agent_contract": reservations.lost("rsv")}
+    looks = [step for step in steps(lost, TOOLS, "release_files", "rsv") if step.get("tool") == "who_owns"]
+    assert looks[0]["arguments"] == {"reservationId": "rsv"}
+
+
+def test_advice_names_only_tools_of_the_set_in_use():
+    unknown = for_refusal(Refusal("outcome_unknown", operation="claim_job", subject=JOB, request_id="r1"))
+    assert steps({"agent_contract": unknown}, MORE_TOOLS, "claim_job", JOB)[0]["tool"] == "list_events"
+    (look,) = steps({"agent_contract": unknown}, TOOLS, "claim_job", JOB)
+    assert (look["tool"], look["arguments"]) == ("get_job_owner", {"jobId": JOB})
+
+
+@pytest.mark.parametrize("door", [TOOLS, CommandDoor()], ids=["tools", "commands"])
 @pytest.mark.parametrize(
     ("state", "action"),
     [
@@ -69,7 +94,7 @@ def test_reading_a_task_leads_to_no_new_work(door, state, action):
     assert steps(document, door, "check_task_status", TASK)[0]["action"] == action
 
 
-@pytest.mark.parametrize("door", [all_tools(), CommandDoor()], ids=["tools", "commands"])
+@pytest.mark.parametrize("door", [TOOLS, CommandDoor()], ids=["tools", "commands"])
 @pytest.mark.parametrize(
     ("code", "action"),
     [

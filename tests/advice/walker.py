@@ -19,10 +19,9 @@ from holdfast.transport.advice import orchestrion
 from holdfast.transport.advice.doors import Document, advise, request_of
 from holdfast.transport.cli.advice import CommandDoor
 from holdfast.transport.cli.table import VERBS, find_verb
-from holdfast.transport.http.system.openapi import openapi
-from holdfast.transport.mcp.advice import all_tools
-from holdfast.transport.mcp.tool_schema import fields_of
-from holdfast.transport.mcp.tools import TOOLS, operation_of
+from holdfast.transport.mcp.arguments import choose_call
+from holdfast.transport.mcp.listed_tools import ListedTools
+from holdfast.transport.mcp.operator_tools import DEFAULT, TOOL_SETS
 from tests.compat.octostore.wire import Answer, Caller
 from tests.http.job_client import fresh
 
@@ -116,12 +115,11 @@ class Mcp:
     name = "MCP"
 
     def __init__(self) -> None:
-        self._fields = {tool.name: fields_of(operation_of(tool), openapi()) for tool in TOOLS}
-        self._tools = {tool.name: tool for tool in TOOLS}
-        self._door = all_tools()
+        self._listed = ListedTools(TOOL_SETS[DEFAULT])
+        self._tools = self._listed.tools.by_name
 
     def show(self, document: Document, operation: str, subject: str) -> Document:
-        return advise(document, self._door, operation, subject)
+        return advise(document, self._listed.door, operation, subject)
 
     def parse(self, step: Document) -> tuple[Operation, dict[str, str]] | None:
         assert not step.keys() & {"method", "endpoint", "command"}, step
@@ -129,15 +127,18 @@ class Mcp:
             return None
         if step["tool"] not in self._tools:
             raise BadAdvice(f"no such tool: {step}")
-        fields = {field.argument: field for field in self._fields[step["tool"]]}
-        unknown = {*step["arguments"], *step.get("needs", ())} - fields.keys()
+        schema = self._listed.input_schema(step["tool"]) or {}
+        unknown = {*step["arguments"], *step.get("needs", ())} - schema["properties"].keys()
         if unknown:
             raise BadAdvice(f"the tool {step['tool']} has no {unknown}")
-        values = {fields[name].wire: str(value) for name, value in step["arguments"].items()}
-        return operation_of(self._tools[step["tool"]]), values
+        tool, fields = self._tools[step["tool"]], self._listed._fields[step["tool"]]
+        given = dict.fromkeys(step.get("needs", ()), "") | step["arguments"]
+        call, sent = choose_call(tool, fields, given)
+        wires = {field.argument: field.wire for field in fields[call.operation]}
+        return call.target, {wires[name]: str(value) for name, value in sent.items() if value != ""}
 
     def has(self, operation: str) -> bool:
-        return any(tool.operation == operation for tool in TOOLS)
+        return self._listed.tools.find(operation) is not None
 
 
 class CommandLine:

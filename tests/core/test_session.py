@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core import session as sessions
-from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionMissing, SessionTaken
+from holdfast.core.errors import ContextConflict, LeaseLost, SessionExpired, SessionLive, SessionMissing, SessionTaken
 from holdfast.core.row import SECOND
 from holdfast.core.session import DELETED, EXPIRED, EXPIRED_REPORT_PERIOD, Context, Session
 from tests.support import ALICE, BOB, START, a_session
@@ -124,6 +124,14 @@ def test_a_live_named_session_needs_its_secret_and_an_ended_one_only_its_princip
         return
     with pytest.raises(SessionTaken):
         sessions.check_name(session, secret, by.id, now)
+
+
+def test_a_live_session_is_not_resumed_by_a_caller_that_does_not_want_to_fence_off_its_former_process():
+    with pytest.raises(SessionLive) as caught:
+        sessions.check_not_live(NAMED, NAMED.expires_at - 1)
+    assert caught.value.facts == {"expires_at": NAMED.expires_at, "generation": NAMED.generation}
+    sessions.check_not_live(NAMED, NAMED.expires_at)
+    sessions.check_not_live(ENDED_SESSION, START)
 
 
 def test_a_new_generation_fences_off_the_previous_one_and_keeps_the_context():

@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
-import jsonschema_rs
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
@@ -22,16 +21,16 @@ KEY = TOKENS["alice-1"]
 
 
 class McpClient:
-    """A client that records every result and validates it against the schema of its tool."""
+    """A client that records every result, and checks its arguments and its advice against the tools of the server."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self.received: list[str] = []
-        self._schemas: dict[str, jsonschema_rs.Draft202012Validator] = {}
+        self._schemas: dict[str, dict] = {}
 
     async def tools(self):
         listed = (await self.client.list_tools()).tools
-        self._schemas = {tool.name: jsonschema_rs.Draft202012Validator(tool.output_schema) for tool in listed}
+        self._schemas = {tool.name: tool.input_schema for tool in listed}
         return listed
 
     async def ask(self, tool: str, **arguments):
@@ -42,9 +41,16 @@ class McpClient:
         (text,) = result.content
         self.received.append(text.text)
         assert json.loads(text.text) == result.structured_content
-        assert self._schemas[tool].is_valid(result.structured_content), (tool, result.structured_content)
-        assert result.structured_content["agent_contract"]["next_actions"]
+        self.check_advice(result.structured_content["agent_contract"])
         return result.structured_content, result.is_error
+
+    def check_advice(self, contract):
+        """There is something to do; every tool that is named exists, with these arguments, and no route is named."""
+        assert contract["next_actions"]
+        for step in contract["next_actions"]:
+            assert "endpoint" not in step, step
+            if "tool" in step:
+                assert step["arguments"].keys() <= self._schemas[step["tool"]]["properties"].keys(), step
 
     async def do(self, tool: str, **arguments):
         """Call a tool that must succeed; returns its result."""
@@ -62,8 +68,8 @@ class McpClient:
 
 
 @asynccontextmanager
-async def over_http(server: Server, era: str = NEW, key: str = KEY, **headers: str):
-    url = f"http://127.0.0.1:{server.port}/mcp"
+async def over_http(server: Server, era: str = NEW, key: str = KEY, tools: str = "", **headers: str):
+    url = f"http://127.0.0.1:{server.port}/mcp" + (f"?tools={tools}" if tools else "")
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}", **headers}, timeout=30) as http,
         Client(streamable_http_client(url, http_client=http), mode=ERAS[era]) as client,

@@ -57,24 +57,32 @@ def use_every_tool(inspector):
     inspector.call("get_job_owner", jobId=JOB)
     inspector.call("list_claimed_jobs")
     inspector.call("release_job", **job, note="done")
-    mine = inspector.call("claim_any_job", anyOf=[JOB, f"{JOB}-2"], owner="inspector")
+    mine = inspector.call("claim_job", jobId=JOB, alternatives=[f"{JOB}-2"], owner="inspector")
     inspector.call("release_job", jobId=mine["job_id"], leaseId=mine["lease_id"])
     files = inspector.call("reserve_files", space=WORK, owner="inspector", paths=["src/"])
     reservation = {"reservationId": files["reservation_id"], "leaseId": files["lease_id"]}
-    inspector.call("heartbeat_files", **reservation)
+    inspector.call("heartbeat", id=files["reservation_id"], leaseId=files["lease_id"])
     inspector.call("who_owns", space=WORK, paths=["src/a.py"])
     inspector.call("release_files", **reservation)
     inspector.call("create_task", type=WORK, payload={"n": 1})
     inspector.call("list_tasks", type=WORK)
     proof = claim(inspector)
-    inspector.call("heartbeat_task", **proof)
+    inspector.call("heartbeat", **proof)
     inspector.call("release_task", **proof)
     inspector.call("fail_task", **claim(inspector), reason="not today", retryAfterMs=0)
     proof = claim(inspector)
     inspector.call("complete_task", **proof, result={"ok": True})
     inspector.call("check_task_status", id=proof["id"])
-    inspector.call("list_events")
-    inspector.call("resume_session", name="inspector")
+    inspector.call("fail_task", **made_and_claimed(inspector), reason="never", permanent=True)
+    (dead,) = inspector.call("list_tasks", type=WORK, status="dead_letter")["tasks"]
+    inspector.call("requeue_task", id=dead["id"])
+    mine = inspector.call("session", action="open", name="inspector")
+    inspector.call("session", action="close", sessionId=mine["session_id"], leaseId=mine["lease_id"])
+
+
+def made_and_claimed(inspector):
+    inspector.call("create_task", type=WORK, payload={"n": 2})
+    return claim(inspector)
 
 
 def claim(inspector):

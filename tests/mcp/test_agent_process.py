@@ -10,7 +10,7 @@ import pytest
 from holdfast.client.lease_memory import LeaseMemory
 from holdfast.settings import load
 from holdfast.store.memory.store import MemoryStore
-from holdfast.transport.mcp.agent_process import AgentProcess
+from holdfast.transport.mcp.agent.process import AgentProcess
 from holdfast.transport.mcp.in_process import InProcessSender, ToolRequest, ToolResponse
 from holdfast.transport.mcp.server import McpHandlers
 from tests.compat.octostore.server import TOKENS
@@ -104,8 +104,8 @@ class Agent:
     def finish_all(self, task, files):
         """Renew and finish it all by its ids alone."""
         self.do("heartbeat_job", jobId="deploy/web", note="half", checkpoint={"step": 2}, ttlMs=1000)
-        self.do("heartbeat_task", id=task["id"])
-        self.do("heartbeat_files", reservationId=files["reservation_id"])
+        self.do("heartbeat", id=task["id"])
+        self.do("heartbeat", id=files["reservation_id"])
         assert self.do("who_owns", space="acme/shop", paths=["src/a.py"])["all_allowed"] is True
         assert self.do("complete_task", id=task["id"], result={"n": 1})["status"] == "completed"
         assert self.do("release_files", reservationId=files["reservation_id"])["status"] == "released"
@@ -230,12 +230,15 @@ def test_a_session_that_ended_is_opened_again_by_the_next_claim(world):
 
 def test_a_session_that_the_model_opens_is_renewed_as_well(world):
     ann = world.agent()
-    own = ann.do("resume_session", name="ann-s-own", ttlMs=3_600_000)
+    own = ann.do("session", action="open", name="ann-s-own", ttlMs=3_600_000)
     assert own["ttl_seconds"] == SECONDS
     ann.do("claim_job", jobId="own", owner="ann", sessionId=own["session_id"], sessionLeaseId=own["lease_id"])
     world.pass_time(600, ann)
     assert world.owner_of("own") == "ann"
     assert ann.do("release_job", jobId="own")["status"] == "released"
+    for action in ("context", "heartbeat", "close"):  # by its id alone
+        assert ann.do("session", action=action, sessionId=own["session_id"])["session_id"] == own["session_id"]
+    assert ann.refused("session", action="heartbeat", sessionId=own["session_id"])["error"] == "invalid_request"
     ann.kill()
 
 

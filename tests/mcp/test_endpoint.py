@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from holdfast.settings import BadSettings, Settings, load
-from holdfast.transport.mcp.tools import TOOLS
+from holdfast.transport.mcp.tools import DEFAULT_TOOLS
 from holdfast.transport.origins import own_origins
 from tests.http.in_process_app import REMOTE, InProcessApp
 from tests.mcp.clients import KEY, NEW
@@ -93,7 +93,7 @@ def test_the_old_protocol_starts_with_initialize(server):
     assert {"tools", "resources", "prompts"} <= result["capabilities"].keys()
     assert not {"logging", "experimental"} & {name for name, value in result["capabilities"].items() if value}
     assert "agent_contract" in result["instructions"]
-    assert len(post(server, LIST, MCP_Protocol_Version="2025-06-18").json["result"]["tools"]) == len(TOOLS)
+    assert len(post(server, LIST, MCP_Protocol_Version="2025-06-18").json["result"]["tools"]) == len(DEFAULT_TOOLS)
 
 
 def test_the_new_protocol_needs_no_handshake(server):
@@ -103,7 +103,7 @@ def test_the_new_protocol_needs_no_handshake(server):
     assert result["resultType"] == "complete"
     message = new("tools/list")
     result = post(server, message, **headers_of(message)).json["result"]
-    assert (result["cacheScope"], result["ttlMs"] > 0, len(result["tools"])) == ("public", True, len(TOOLS))
+    assert (result["cacheScope"], result["ttlMs"] > 0, len(result["tools"])) == ("public", True, len(DEFAULT_TOOLS))
     message = new("resources/read", uri="holdfast://leases/nobody-has-it")
     result = post(server, message, **headers_of(message)).json["result"]
     assert result["cacheScope"] == "private"

@@ -7,7 +7,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from holdfast.core.prefix_rule import NAMED, WHOLE
-from holdfast.transport.mcp.tools import TOOLS, operation_of
+from holdfast.transport.mcp.operator_tools import OPERATOR
+from holdfast.transport.mcp.tools import DEFAULT_TOOLS
 from tests.compat.octostore.server import bearer
 from tests.http.job_client import ABSENT_LEASE, ROOT_KEY
 from tests.mcp.clients import NEW, OLD, over_http
@@ -30,17 +31,23 @@ def run_with_client(server, use, era=NEW, **more):
         ("claim_job", {"owner": "me"}, "/jobId"),
         ("claim_job", {"jobId": 7, "owner": "me"}, "/jobId"),
         ("claim_job", {"jobId": "a"}, "/owner"),
-        ("claim_job", {"jobId": "a", "owner": "me", "ttlMs": 0}, "/ttl_seconds"),
-        ("claim_job", {"jobId": "a", "owner": "me", "ttlMs": 1500}, "/ttl_seconds"),
-        ("claim_job", {"jobId": "a", "owner": "me", "waitMs": 3_600_000}, "/wait_seconds"),
+        ("claim_job", {"jobId": "a", "owner": "me", "ttlMs": 0}, "/ttlMs"),
+        ("claim_job", {"jobId": "a", "owner": "me", "ttlMs": 1500}, "/ttlMs"),
+        ("claim_job", {"jobId": "a", "owner": "me", "ttlMs": "soon"}, "/ttlMs"),
+        ("claim_job", {"jobId": "a", "owner": "me", "waitMs": 50_001}, "/waitMs"),
+        ("claim_job", {"jobId": "a", "owner": "me", "wait_seconds": 51}, "/waitMs"),
+        ("claim_job", {"jobId": "a", "owner": "me", "sessionLeaseId": "x" * 300}, "/sessionLeaseId"),
+        ("fail_task", {"id": "tsk_1", "leaseId": "x", "errorCode": "x" * 300}, "/errorCode"),
+        ("session", {"action": "heartbeat", "leaseId": "x"}, "/sessionId"),
         ("release_job", {"jobId": "a"}, "/leaseId"),
         ("complete_task", {"id": "tsk_1", "result": {}}, "/leaseId"),
-        ("heartbeat_task", {"id": "tsk_1", "leaseId": ""}, "/leaseId"),
+        ("heartbeat", {"id": "tsk_1", "leaseId": ""}, "/leaseId"),
     ],
 )
 def test_an_invalid_argument_is_refused_with_its_pointer(server, tool, arguments, pointer):
     found = run_with_client(server, lambda me: me.refused(tool, **arguments))
-    assert pointer in [error["pointer"] for error in found["errors"]]
+    (error,) = (error for error in found["errors"] if error["pointer"] == pointer)
+    assert "_" not in error["message"], "the message names the argument of the tool"
     assert found["agent_contract"]["next_actions"][0]["action"] == "fix_request"
     assert found["agent_contract"]["retryable"] is False
 
@@ -62,7 +69,7 @@ def test_a_lost_lease_advises_to_stop_work(server):
 
 
 def test_a_cursor_beyond_the_end_of_the_log_is_refused_with_where_to_read_on(server):
-    found = run_with_client(server, lambda me: me.refused("list_events", after=2**53))
+    found = run_with_client(server, lambda me: me.refused("list_events", after=2**53), tools=OPERATOR)
     assert found["error"] == "cursor_ahead"
     assert found["agent_contract"]["next_actions"][0]["action"] == "list_events"
 
@@ -91,7 +98,7 @@ SAMPLES = {
 def test_every_tool_obeys_the_prefix_of_a_key(server):
     root = bearer(server.port, ROOT_KEY)
     made = root.post("/v1/keys", {"name": "limited", "scopes": ["admin"], "prefix": "team-a/"}).json
-    rules = {tool.name: operation_of(tool).prefix_rule for tool in TOOLS}
+    rules = {tool.name: (tool.default or tool.calls[0]).target.prefix_rule for tool in DEFAULT_TOOLS}
 
     async def use_every_tool(me):
         required = {tool.name: tool.input_schema.get("required", []) for tool in (await me.client.list_tools()).tools}
@@ -114,7 +121,7 @@ def test_the_event_tool_obeys_the_scope_of_a_key(server):
         told = await me.do("list_events", limit=1000)
         assert {event["subject"].partition(":")[0] for event in told["events"]} <= {"lease", "reservation", "session"}
 
-    run_with_client(server, read_events, key=made["apiKey"])
+    run_with_client(server, read_events, key=made["apiKey"], tools=OPERATOR)
 
 
 def test_tools_and_resources_are_isolated_by_account(server):
@@ -129,6 +136,17 @@ def test_tools_and_resources_are_isolated_by_account(server):
         assert wrong.value.code == INVALID_PARAMS
 
     run_with_client(server, read_foreign_task, key=key)
+
+
+def test_tools_of_operators_come_on_request_only(server):
+    async def call_it(me):
+        with pytest.raises(MCPError, match="it is in the set `operator`"):
+            await me.client.call_tool("list_events", {})
+
+    run_with_client(server, call_it)
+    message = old("tools/list")
+    refused = post(server, message, path="/mcp?tools=all")
+    assert (refused.status, refused.json["errors"][0]["pointer"]) == (400, "/tools")
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])

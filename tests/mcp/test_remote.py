@@ -7,12 +7,12 @@ from contextlib import contextmanager
 
 import pytest
 
-from holdfast.transport.mcp.in_process import ToolRequest
+from holdfast.transport.mcp.listed_tools import ListedTools
+from holdfast.transport.mcp.operator_tools import DEFAULT, OPERATOR, TOOL_SETS
 from holdfast.transport.mcp.remote import RemoteSender
-from holdfast.transport.mcp.results import tool_result
 
-POST = ToolRequest("POST", "/v1/jobs/x/claim", body=b"{}")
-GET = ToolRequest("GET", "/v1/jobs/x")
+WRITE, READ = ("claim_job", {"jobId": "x", "owner": "me"}), ("get_job_owner", {"jobId": "x"})
+TOOLS = {name: ListedTools(tools) for name, tools in TOOL_SETS.items()}
 
 
 @contextmanager
@@ -32,11 +32,11 @@ def broken_server(text):
         thread.join()
 
 
-def ask(url, what):
+def ask(url, what, tools=DEFAULT):
     async def run():
         remote = RemoteSender(url, "some-key")
         try:
-            return tool_result(await remote.send(what))
+            return await TOOLS[tools].call(*what, remote)
         finally:
             await remote.close()
 
@@ -46,16 +46,18 @@ def ask(url, what):
     return result.structured_content
 
 
-@pytest.mark.parametrize(("what", "applied"), [(POST, "unknown"), (GET, "no")])
-def test_a_lost_response_advises_to_retry_only_a_read(what, applied):
+@pytest.mark.parametrize("tools", [DEFAULT, OPERATOR])
+@pytest.mark.parametrize(("what", "applied"), [(WRITE, "unknown"), (READ, "no")])
+def test_a_lost_response_advises_to_retry_only_a_read(what, applied, tools):
     with broken_server(b"") as url:
-        found = ask(url, what)
+        found = ask(url, what, tools)
     assert (found["error"], found["applied"]) == ("unreachable", applied)
     assert found["agent_contract"]["retryable"] is (applied == "no")
     (step,) = (step for step in found["agent_contract"]["next_actions"] if step["recommended"])
-    if applied == "unknown":
-        assert step["tool"] == "list_events"
-        assert step["arguments"] == {"requestId": found["request_id"]}
+    if applied == "unknown" and tools == OPERATOR:
+        assert (step["tool"], step["arguments"]) == ("list_events", {"requestId": found["request_id"]})
+    elif applied == "unknown":
+        assert (step["tool"], step["arguments"]) == ("get_job_owner", {"jobId": "x"})
 
 
 @pytest.mark.parametrize("status", ["200 OK", "302 Found", "502 Bad Gateway"])
@@ -63,6 +65,6 @@ def test_a_lost_response_advises_to_retry_only_a_read(what, applied):
 def test_a_response_that_is_not_a_json_object_is_refused(status, body):
     head = f"HTTP/1.1 {status}\r\nLocation: /\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     with broken_server(head.encode() + body) as url:
-        found = ask(url, POST)
+        found = ask(url, WRITE)
     assert "without a JSON object" in found["message"]
     assert found["agent_contract"]["next_actions"][0]["action"] == "fix_request"

@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 
 import pytest
 
-from holdfast.transport.mcp.tools import TOOLS
+from holdfast.transport.mcp.tools import DEFAULT_TOOLS
 from tests.compat.octostore.server import free_port
 from tests.http.job_client import agent
 from tests.mcp.clients import KEY, NEW, over_stdio
@@ -90,7 +90,7 @@ def test_an_unreachable_server_and_a_wrong_key_are_refusals(server):
 def test_the_new_protocol_needs_no_handshake_on_stdio(tmp_path):
     done = program("--store", f"sqlite:///{tmp_path}/new.db", text=json.dumps(new("tools/list")) + "\n", until=1)
     (response,) = (json.loads(line) for line in done.stdout.splitlines())
-    assert len(response["result"]["tools"]) == len(TOOLS)
+    assert len(response["result"]["tools"]) == len(DEFAULT_TOOLS)
 
 
 def running_in(folder, **settings):

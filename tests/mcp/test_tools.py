@@ -1,5 +1,6 @@
 """Tools match their operations: names, schemas, arguments and descriptions."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
@@ -9,42 +10,85 @@ import pytest
 
 from holdfast.core.errors import Invalid
 from holdfast.core.plan import READ
+from holdfast.operations.bounds import TOOL_LIST_BYTES, TOOL_WAIT
 from holdfast.operations.table import OPERATIONS
+from holdfast.transport.advice.doors import advise
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
-from holdfast.transport.mcp.arguments import request_for_call
-from holdfast.transport.mcp.server import UNTRUSTED_NOTE, McpHandlers
-from holdfast.transport.mcp.tool_schema import BODY, fields_of, input_schema
-from holdfast.transport.mcp.tools import TOOLS, operation_of
+from holdfast.transport.mcp.arguments import choose_call, request_for_call
+from holdfast.transport.mcp.in_process import ToolResponse
+from holdfast.transport.mcp.listed_tools import UNTRUSTED_NOTE, ListedTools
+from holdfast.transport.mcp.operator_tools import DEFAULT, OPERATOR, OPERATOR_TOOLS, TOOL_SETS
+from holdfast.transport.mcp.tool_schema import BODY, fields_of
+from holdfast.transport.mcp.tools import DEFAULT_TOOLS
 
 ORDER = [
-    "claim_job", "claim_any_job", "heartbeat_job", "release_job", "get_job_owner", "list_claimed_jobs",
-    "reserve_files", "heartbeat_files", "release_files", "who_owns", "create_task", "claim_task", "heartbeat_task",
-    "complete_task", "fail_task", "release_task", "check_task_status", "list_tasks", "my_work", "list_events",
-    "resume_session",
+    "claim_job", "heartbeat_job", "release_job", "get_job_owner", "list_claimed_jobs",
+    "reserve_files", "release_files", "who_owns",
+    "create_task", "claim_task", "heartbeat", "complete_task", "fail_task", "release_task", "check_task_status",
+    "list_tasks", "requeue_task", "my_work", "session",
 ]  # fmt: skip
+MOST_TOOLS, MOST_TOKENS, BYTES_OF_TOKEN = 20, 10_000, 4
+COMMON_KEYWORDS = {
+    "type", "description", "enum", "items", "properties", "required", "default", "minimum", "maximum", "minLength",
+    "maxLength", "minItems", "maxItems",
+}  # fmt: skip
+"""What hosts accept: a pattern with look-around, an array of types or `anyOf` keeps some of them from connecting."""
 
 DOCUMENT = openapi()
-OVER_HTTP = McpHandlers(None)  # type: ignore[arg-type] # no request is sent
-TOOL_LIST = OVER_HTTP._tool_list
-AGENT_TOOLS = McpHandlers(None, is_agent=True)._tool_list  # type: ignore[arg-type]
+TOOLS = TOOL_SETS[OPERATOR].tools
+LISTED = ListedTools(TOOL_SETS[OPERATOR])
+TOOL_LIST = LISTED.listed
+AGENT_TOOLS = ListedTools(TOOL_SETS[OPERATOR], is_agent=True)
 each = pytest.mark.parametrize("listed_tool", TOOL_LIST, ids=lambda tool: tool.name)
 
 
-def test_there_are_at_most_twenty_one_tools_in_a_fixed_order():
-    assert [tool.name for tool in TOOL_LIST] == [tool.name for tool in TOOLS] == ORDER
-    assert len(TOOLS) <= 21
+def test_there_are_at_most_twenty_tools_in_a_fixed_order():
+    assert [tool.name for tool in ListedTools(TOOL_SETS[DEFAULT]).listed] == ORDER
+    assert len(DEFAULT_TOOLS) <= MOST_TOOLS
+    assert [tool.name for tool in TOOL_LIST] == [*ORDER, *(tool.name for tool in OPERATOR_TOOLS)]
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_every_tool_is_an_operation(tool):
-    assert tool.operation in {operation.name for operation in OPERATIONS}
-    assert operation_of(tool).name == tool.operation
+@pytest.mark.parametrize("name", TOOL_SETS)
+def test_the_list_of_tools_takes_at_most_ten_thousand_tokens(name):
+    for tools in (
+        ListedTools(TOOL_SETS[name]).listed,
+        ListedTools(TOOL_SETS[name], lambda: "acme/shop", is_agent=True).listed,
+    ):
+        size = sum(len(tool.model_dump_json(by_alias=True, exclude_none=True).encode()) + 1 for tool in tools)
+        assert size / BYTES_OF_TOKEN <= MOST_TOKENS
+
+
+def test_schemas_have_only_what_every_host_accepts():
+    def check(node, where):
+        assert node.keys() <= COMMON_KEYWORDS, where
+        assert isinstance(node["type"], str), where
+        assert node["type"] != "array" or "items" in node, where
+        for name, inner in node.get("properties", {}).items():
+            assert "Example: " in inner["description"], (where, name)
+            assert len(inner["description"]) < 160, (where, name)
+            check(inner, (*where, name))
+        if "items" in node:
+            check(node["items"], (*where, "items"))
+
+    for tool in TOOL_LIST:
+        jsonschema_rs.meta.validate(tool.input_schema)
+        assert tool.input_schema["type"] == "object"
+        assert set(tool.input_schema["required"]) <= set(tool.input_schema["properties"])
+        assert tool.output_schema is None, "schemas of answers would triple the list"
+        check(tool.input_schema, (tool.name,))
+
+
+def test_every_tool_is_an_operation():
+    for tool in TOOLS:
+        assert {call.operation for call in tool.calls} <= {operation.name for operation in OPERATIONS}
+        assert [call.is_default for call in tool.calls] in ([False] * (len(tool.calls) - 1) + [True], [False] * 6)
+        assert tool.is_read_only == all(call.target.limit == READ for call in tool.calls)
 
 
 @each
-def test_a_tool_has_at_most_three_sentences_and_all_hints(listed_tool):
-    assert re.fullmatch(r"[a-z]+(_[a-z]+)+", listed_tool.name)
+def test_a_tool_has_a_short_description_and_all_hints(listed_tool):
+    assert re.fullmatch(r"[a-z]+(_[a-z]+)*", listed_tool.name)
     own = listed_tool.description.removesuffix(f" {UNTRUSTED_NOTE}")
     assert 1 <= len(re.findall(r"[.](?: |$)", own)) <= 3
     assert listed_tool.title
@@ -55,21 +99,6 @@ def test_a_tool_has_at_most_three_sentences_and_all_hints(listed_tool):
     assert isinstance(hints.destructive_hint, bool)
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_a_tool_is_read_only_if_its_operation_counts_as_a_read(tool):
-    assert tool.is_read_only == (operation_of(tool).limit == READ)
-
-
-@each
-def test_tool_schemas_are_self_contained_object_schemas(listed_tool):
-    for schema in (listed_tool.input_schema, listed_tool.output_schema):
-        jsonschema_rs.meta.validate(schema)
-        jsonschema_rs.Draft202012Validator(schema)
-        assert schema["type"] == "object"
-        assert "components" not in str(schema)
-    assert set(listed_tool.input_schema["required"]) <= set(listed_tool.input_schema["properties"])
-
-
 @each
 def test_arguments_are_in_camel_case_and_durations_in_milliseconds(listed_tool):
     for name, schema in listed_tool.input_schema["properties"].items():
@@ -77,59 +106,145 @@ def test_arguments_are_in_camel_case_and_durations_in_milliseconds(listed_tool):
         assert "seconds" not in name.lower()
         if name.endswith("Ms"):
             assert schema["type"] == "integer"
-            assert schema["maximum"] >= 60_000
+            assert schema["maximum"] == 50_000 == TOOL_WAIT.most * 1000 or name != "waitMs"
 
 
-@pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
-def test_every_field_of_the_operation_is_an_argument(tool):
-    operation = operation_of(tool)
-    fields = fields_of(operation, DOCUMENT)
-    schema = OPERATION_SCHEMAS[operation.name]
-    expected = set(re.findall(r"{(\w+)", operation.path))
-    for struct in (schema.body, schema.query):
-        expected |= set(struct.__struct_encode_fields__) if struct is not None else set()
-    expected |= {"Holdfast-Session-Secret"} if schema.takes_session_secret else set()
-    assert {field.wire for field in fields} - {"Idempotency-Key"} == expected
-    assert len({field.argument for field in fields}) == len(fields)
-    if schema.takes_idempotency_key:
-        assert "idempotencyKey" in input_schema(fields, DOCUMENT)["properties"]
+def test_every_field_of_the_operation_is_an_argument():
+    for tool in TOOLS:
+        for call in tool.calls:
+            fields = fields_of(call, DOCUMENT)
+            schema = OPERATION_SCHEMAS[call.operation]
+            expected = set(re.findall(r"{(\w+)", call.target.path))
+            for struct in (schema.body, schema.query):
+                expected |= set(struct.__struct_encode_fields__) if struct is not None else set()
+            expected |= {"Holdfast-Session-Secret"} if schema.takes_session_secret else set()
+            assert {field.wire for field in fields} - {"Idempotency-Key"} == expected
+            arguments = {field.argument for field in fields}
+            assert len(arguments) == len(fields)
+            assert arguments <= LISTED.input_schema(tool.name)["properties"].keys()
+            assert not schema.takes_idempotency_key or "idempotencyKey" in arguments
 
 
-def test_the_guide_lists_every_tool_with_its_operation():
+def test_the_guide_lists_every_tool_with_its_operations():
     page = (Path(__file__).parents[2] / "docs/guides/mcp.md").read_text()
-    rows = re.findall(r"^\| `(\w+)` \| `(\w+)` \|", page, re.MULTILINE)
-    assert rows == [(tool.name, tool.operation) for tool in TOOLS]
+    rows = re.findall(r"^\| `(\w+)` \| (`[\w`, ]+`) \|", page, re.MULTILINE)
+    operations = {tool.name: list(dict.fromkeys(call.operation for call in tool.calls)) for tool in TOOLS}
+    assert {name: re.findall(r"\w+", text) for name, text in rows} == operations
+    assert [name for name, _ in rows] == [tool.name for tool in TOOLS]
 
 
 def test_tools_for_holders_require_the_lease_id():
-    holders = {tool.name for tool in TOOL_LIST if "leaseId" in tool.input_schema["properties"]}
+    holders = {tool.name for tool in TOOL_LIST if "leaseId" in tool.input_schema["required"]}
     assert holders == {
-        "heartbeat_job", "release_job", "heartbeat_files", "release_files", "heartbeat_task", "complete_task",
-        "fail_task", "release_task",
+        "heartbeat_job", "release_job", "release_files", "heartbeat", "complete_task", "fail_task", "release_task",
     }  # fmt: skip
-    for tool in TOOL_LIST:
-        assert tool.name not in holders or "leaseId" in tool.input_schema["required"]
+    for name, arguments in {
+        "reserve_files": {"reservationId": "r", "paths": ["a"], "space": "s", "owner": "o"},
+        "session": {"action": "close", "sessionId": "s"},
+    }.items():
+        with pytest.raises(Invalid, match="`leaseId` is required"):
+            request_of(name, **arguments)
+
+
+def test_the_list_of_lease_ids_and_of_released_paths_is_optional():
+    assert "leaseIds" not in LISTED.input_schema("who_owns")["required"]
+    assert "paths" not in LISTED.input_schema("release_files")["required"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "request_line"),
+    [
+        ("claim_job", {"jobId": "a"}, "POST /v1/jobs/a/claim"),
+        ("claim_job", {"jobId": "a", "alternatives": ["b"]}, "POST /v1/jobs/claim"),
+        ("claim_task", {"type": "t"}, "POST /v1/tasks/claim"),
+        ("claim_task", {"id": "tsk_1"}, "POST /v1/tasks/tsk_1/claim"),
+        ("heartbeat", {"id": "tsk_1", "leaseId": "l"}, "POST /v1/tasks/tsk_1/heartbeat"),
+        ("heartbeat", {"id": "3f0c1c9e-6f0f-4d0e-9a53-0f5b7c1f6f10", "leaseId": "l"},
+         "POST /v1/reservations/3f0c1c9e-6f0f-4d0e-9a53-0f5b7c1f6f10/heartbeat"),
+        ("who_owns", {}, "GET /v1/reservations"),
+        ("who_owns", {"paths": ["a"]}, "POST /v1/reservations/check"),
+        ("who_owns", {"reservation_id": "r"}, "GET /v1/reservations/r"),
+        ("session", {"action": "open", "name": "n"}, "POST /v1/sessions"),
+        ("session", {"action": "close", "session_id": "s", "lease_id": "l"}, "DELETE /v1/sessions/s"),
+    ],
+)  # fmt: skip
+def test_the_arguments_choose_the_operation(tool, arguments, request_line):
+    ask = request_of(tool, **arguments)
+    assert f"{ask.method} {ask.path}" == request_line
+
+
+def test_a_job_and_its_alternatives_are_one_list_in_the_order_of_preference():
+    sent = json.loads(request_of("claim_job", jobId="a", owner="me", alternatives=["b", "c"]).body)
+    assert sent == {"any_of": ["a", "b", "c"], "owner": "me"}
+
+
+def test_every_action_names_a_tool_of_the_set_or_no_route_at_all():
+    """Whatever the API advises, a client of MCP is told a tool that it has, with arguments that the tool takes."""
+    for name, tools in TOOL_SETS.items():
+        listed = ListedTools(tools)
+        for operation in OPERATIONS:
+            path = re.sub(r"{\w+(\.\.\.)?}", "x%2Fy", operation.path)
+            step = {"action": operation.name, "recommended": True, "method": operation.method, "endpoint": path}
+            shown = advise({"agent_contract": {"next_actions": [step]}}, listed.door)
+            for advised in shown["agent_contract"]["next_actions"]:
+                assert "endpoint" not in advised
+                if listed.tools.find(operation.name) is None:
+                    assert "tool" not in advised, (name, advised)
+                    continue
+                schema = listed.input_schema(advised["tool"])
+                assert {*advised["arguments"], *advised.get("needs", ())} <= schema["properties"].keys(), (
+                    name,
+                    advised,
+                )
+                assert {*schema["required"]} <= {*advised["arguments"], *advised.get("needs", ())}, (name, advised)
+                assert "x/y" in advised["arguments"].values() or "{" not in operation.path
+
+
+def test_a_page_that_is_too_large_is_asked_for_again_with_fewer_rows():
+    asked = []
+
+    class Answering:
+        async def send(self, request):
+            asked.append(request.query)
+            rows = int(re.search(r"limit=(\d+)", request.query)[1]) if "limit" in request.query else 100
+            tasks = [{"id": f"tsk_{n}", "payload": {"x": "y" * 900}, "note": "n" * 4000} for n in range(rows)]
+            told = {} if len(asked) > 1 else {"warnings": ["You were restarted."]}
+            return ToolResponse(200, json.dumps({"tasks": tasks, "nextCursor": f"tsk_{rows}", **told}).encode())
+
+    result = asyncio.run(LISTED.call("list_tasks", {"type": "t"}, Answering()))
+    rows = result.structured_content["tasks"]
+    assert asked == ["type=t", f"type=t&limit={len(rows)}"]
+    assert len(result.content[0].text) <= TOOL_LIST_BYTES
+    assert 20 < len(rows) < 100
+    assert result.structured_content["nextCursor"] == f"tsk_{len(rows)}"
+    assert result.structured_content["warnings"] == ["You were restarted."], "said once, in the first answer"
+    assert rows[0].keys() == {"id", "note"}
+    assert rows[0]["note"].endswith("… (4000 characters)")
 
 
 def test_a_program_that_is_one_agent_requires_neither_the_lease_id_nor_a_name():
-    required = {name for tool in AGENT_TOOLS for name in tool.input_schema["required"]}
+    required = {name for tool in AGENT_TOOLS.listed for name in tool.input_schema["required"]}
     assert {"leaseId", "owner", "workerId"}.isdisjoint(required)
-    assert "By default" in str(AGENT_TOOLS[2].input_schema["properties"]["leaseId"])
+    assert "By default" in AGENT_TOOLS.input_schema("release_job")["properties"]["leaseId"]["description"]
+    assert "By default" not in AGENT_TOOLS.input_schema("my_work")["properties"]["owner"]["description"]
+    assert request_of("heartbeat", listed=AGENT_TOOLS, id="tsk_1").operation == "heartbeat"
+    assert request_of("claim_job", listed=AGENT_TOOLS, jobId="a", alternatives=["b"]).operation == "claim_any_job"
 
 
 def test_a_claim_over_http_lasts_fifteen_minutes_unless_it_says_otherwise():
     for name, field, given in (
         ("claim_job", "ttlMs", {"jobId": "x", "owner": "me"}),
-        ("claim_any_job", "ttlMs", {"anyOf": ["x"], "owner": "me"}),
+        ("claim_job", "ttlMs", {"jobId": "x", "alternatives": ["y"], "owner": "me"}),
         ("claim_task", "leaseDurationMs", {}),
+        ("claim_task", "leaseDurationMs", {"id": "tsk_1"}),
         ("reserve_files", "ttlMs", {"space": "s", "owner": "me", "paths": ["a"]}),
     ):
         (tool,) = (tool for tool in TOOL_LIST if tool.name == name)
         assert tool.input_schema["properties"][field]["default"] == 900_000
-        sent = request_of(name, handlers=OVER_HTTP, **given)
+        sent = request_of(name, listed=LISTED, **given)
         if name != "reserve_files":  # its route has the same default
             assert 900 in json.loads(sent.body).values()
-        assert 60 in json.loads(request_of(name, handlers=OVER_HTTP, **given, **{field: 60_000}).body).values()
+        assert 60 in json.loads(request_of(name, listed=LISTED, **given, **{field: 60_000}).body).values()
 
 
 def test_my_work_proves_to_be_a_session_with_its_secret_in_a_header():
@@ -157,19 +272,22 @@ def test_an_argument_is_described_for_its_tool():
 
 
 def test_the_space_is_optional_only_where_the_program_runs_in_the_repository():
-    local = {tool.name: tool for tool in McpHandlers(None, lambda: "acme/shop")._tool_list}
+    local = {tool.name: tool for tool in ListedTools(TOOL_SETS[OPERATOR], lambda: "acme/shop").listed}
     for tool in TOOL_LIST:
         has_space = "space" in tool.input_schema["properties"]
         assert has_space == (tool.name in {"reserve_files", "who_owns"})
-        assert has_space == ("space" in tool.input_schema["required"])
+        assert (tool.name == "reserve_files") == ("space" in tool.input_schema["required"])
         assert "space" not in local[tool.name].input_schema["required"]
         assert has_space == ("By default" in str(local[tool.name].input_schema["properties"].get("space")))
 
 
-def request_of(name, handlers=None, **arguments):
-    (tool,) = (tool for tool in TOOLS if tool.name == name)
-    fields = fields_of(operation_of(tool), DOCUMENT) if handlers is None else handlers._fields[name]
-    return request_for_call(operation_of(tool), fields, arguments)
+def request_of(name, /, listed=None, **arguments):
+    tool = TOOL_SETS[OPERATOR].by_name[name]
+    fields = (
+        {call.operation: fields_of(call, DOCUMENT) for call in tool.calls} if listed is None else listed._fields[name]
+    )
+    call, sent = choose_call(tool, fields, arguments)
+    return request_for_call(call, fields[call.operation], sent)
 
 
 @pytest.mark.parametrize(
@@ -217,5 +335,5 @@ def test_arguments_of_a_read_are_sent_in_the_query():
 
 
 def test_path_and_header_arguments_are_not_in_the_body():
-    fields = fields_of(operation_of(TOOLS[0]), DOCUMENT)
+    fields = fields_of(TOOLS[0].default, DOCUMENT)
     assert [field.wire for field in fields if field.location != BODY] == ["job_id", "Idempotency-Key"]

@@ -28,6 +28,7 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── NotHeld               there is no holder
 │   ├── SessionExpired
 │   ├── SessionTaken          the name belongs to a live session, and its secret was not sent
+│   ├── SessionLive           the caller's own session is live: its former process may still run
 │   ├── SessionBusy           the session allows one task in flight and has one
 │   ├── ContextConflict       the context changed since it was read
 │   ├── InvalidTransition     the task's state does not allow that
@@ -279,6 +280,13 @@ class SessionTaken(Conflict):
 
     code = "session_taken"
     hint = "Send the `secret` that opening the session returned, choose another name, or wait until it has expired."
+
+
+class SessionLive(Conflict):
+    """The caller's own session is live, and the request does not take it over from a process that still runs."""
+
+    code = "session_live"
+    hint = "Stop your former process, or resume with `if_live` `fence`, which ends its leases."
 
 
 class SessionBusy(Conflict):

@@ -10,7 +10,15 @@ from typing import ClassVar
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.core.errors import ContextConflict, Invalid, LeaseLost, SessionExpired, SessionMissing, SessionTaken
+from holdfast.core.errors import (
+    ContextConflict,
+    Invalid,
+    LeaseLost,
+    SessionExpired,
+    SessionLive,
+    SessionMissing,
+    SessionTaken,
+)
 from holdfast.core.lease import RESTORED, RESTORED_MESSAGE
 from holdfast.core.limits import DEFAULT_SESSION_TTL, MAX_SESSION_TTL, MIN_SESSION_TTL
 from holdfast.core.principal import Principal
@@ -153,6 +161,16 @@ def check_name(session: Session, secret: str | None, principal: str, now: Instan
         raise SessionTaken("this name belongs to a live session", expires_at=session.expires_at)
     if secret is not None:
         raise SessionTaken("this is not the session's secret")
+
+
+def check_not_live(session: Session, now: Instant) -> None:
+    """Check that no process of the caller can still act for the session."""
+    if is_live(session, now):
+        raise SessionLive(
+            "this session is live: your former process may still run, and resuming would end its leases",
+            expires_at=session.expires_at,
+            generation=session.generation,
+        )
 
 
 def begin(session: Session, *, token: int, now: Instant) -> Session:

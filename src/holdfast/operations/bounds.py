@@ -35,6 +35,10 @@ IDEMPOTENCY_KEY = Length(255, least=1)
 QUERY_TEXT = Length(1024)
 WAIT = Range(0, 60, if_omitted=0)
 """Seconds that a request may wait on the server."""
+TOOL_WAIT = Range(0, 50, if_omitted=0)
+"""Seconds that an MCP tool may wait: many clients give up on a call after 60."""
+TOOL_LIST_BYTES = 32_000
+"""Size of a page of a list that an MCP tool shows, about 8,000 tokens of a model."""
 REGISTRATIONS_PER_ADDRESS = Rate(10, HOUR)
 DOCUMENTS_PER_ADDRESS = Rate(60, 60)
 """Rates of requests without a key, if the plan of new accounts has limits."""

@@ -66,21 +66,19 @@ class ConformanceHandlers(McpHandlers):
         ours = await super().list_prompts(context, params)
         return types.ListPromptsResult(prompts=[*ours.prompts, *content.prompts()])
 
+    async def complete(self, _, __):
+        return types.CompleteResult(completion=types.Completion(values=["paris", "park", "party"], total=3))
+
     async def get_prompt(self, context, params):
         return content.prompt(params) or await super().get_prompt(context, params)
-
-
-async def complete(_, __):
-    return types.CompleteResult(completion=types.Completion(values=["paris", "park", "party"], total=3))
 
 
 async def return_nothing(_, __):
     return types.EmptyResult()
 
 
-def make_manager(sender_for, *, sessions):
+def make_manager(sender_for, _, *, sessions):
     more = {
-        "on_completion": complete,
         "on_subscribe_resource": return_nothing,
         "on_unsubscribe_resource": return_nothing,
     }

@@ -76,6 +76,8 @@ class BeginSession(SessionCommand, frozen=True):
     secret: str | None = None
     lane: bool | None = None
     context: Context = Context()
+    unless_live: bool = False
+    """Refuse to take a live session over, although the caller has its secret."""
 
     def size(self) -> int:
         """The size of its context."""
@@ -87,6 +89,8 @@ class BeginSession(SessionCommand, frozen=True):
         session = found or Session(self.account, self.session_id)
         proof = None if self.secret is None else proof_of(self.secret)
         sessions.check_name(session, proof, self.by.id, view.now)
+        if self.unless_live and found is not None:
+            sessions.check_not_live(session, view.now)
         if found is not None and sessions.is_due(found, view.now):
             end_session(view, found, sessions.EXPIRED)
             session = view.find(Session, self.account, self.session_id) or found

@@ -34,10 +34,10 @@ _ASK_AGAIN_SECONDS = 30
 class Door(Protocol):
     """The words of one door."""
 
-    def call(self, operation: Operation, values: Mapping[str, str], known: Document) -> dict[str, Any] | None:
+    def call(self, operation: Operation, values: Mapping[str, str], known: Document, code: str) -> Document | None:
         """How the door names a request, `values` being of its path and query; None if it cannot send it.
 
-        `known` is the answer that has the advice.
+        `known` is the answer that has the advice, `code` that of the action.
         """
 
     def names(self, operation: str) -> Mapping[str, str]:
@@ -92,7 +92,7 @@ def _step(step: Action, door: Door, document: Document, called: str) -> Action |
     request = request_of(step)
     if request is not None:
         operation, values = request
-        call = door.call(operation, values, document)
+        call = door.call(operation, values, document, step["action"])
         if call is None and step["action"] in _PAYMENTS:
             why = step.get("description") or operation.summary
             return plain | {"action": "ask_operator", "description": why} if step["recommended"] else None
@@ -123,7 +123,7 @@ def _recommend(step: Action) -> Action:
 
 _HARMLESS = {
     *("retry_after_wait", "fix_request", "get_job_owner", "check_task_status", "list_tasks", "list_claimed_jobs"),
-    *("list_reservations", "list_mine"),
+    *("list_reservations", "read_reservation", "read_session", "list_mine"),
 }
 """Actions that change nothing."""
 
@@ -132,7 +132,8 @@ def _reword(text: str, door: Door, operation: str) -> str:
     """A description with the door's names of fields and operations."""
     fields, operations = door.names(operation), door.operations()
     text = re.sub(r"`(\w+)`", lambda found: f"`{fields.get(found[1], found[1])}`", text)
-    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda found: operations.get(found[0], found[0]), text)
+    known = {**operations, **fields}
+    return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda found: known.get(found[0], found[0]), text)
 
 
 # -- rows that Orchestrion fixes ---------------------------------------------------------------------------------

@@ -146,17 +146,23 @@ def _outcome_unknown(refusal: Refusal) -> Contract:
     )
     if refusal.operation in HOLDER_OPERATIONS:
         return contract(look, action("retry_after_wait", wait=1, why="Repeating it with your lease id is safe."))
+    if refusal.operation == "begin_session":
+        why = "Repeat it. If the name is taken then, open a session with another one."
+        return contract(look, action("retry_after_wait", operation="begin_session", wait=1, why=why))
     reads = _READS.get(refusal.operation)
     return contract(look) if reads is None else contract(look, action(reads, refusal.subject or None))
 
 
 _READS = {
     "claim_job": "get_job_owner",
+    "claim_any_job": "list_claimed_jobs",
     "force_release_job": "get_job_owner",
     "reserve_files": "list_reservations",
+    "force_release_reservation": "read_reservation",
     "create_task": "list_tasks",
     "claim_task": "list_tasks",
     "claim_task_by_id": "check_task_status",
+    **dict.fromkeys(("requeue_task", "cancel_task", "resolve_task"), "check_task_status"),
 }
 """What else shows whether an operation took effect."""
 
@@ -186,6 +192,7 @@ _ADVICE: dict[str, Callable[[Refusal], Contract]] = {
     "task_not_found": _missing_task,
     "session_not_found": lambda _: sessions.missing(),
     "session_expired": lambda _: sessions.expired(),
+    "session_live": lambda _: sessions.live(),
     "context_conflict": lambda refusal: sessions.context_changed(refusal.subject),
     "cursor_too_old": _read_from,
     "cursor_ahead": _read_from,

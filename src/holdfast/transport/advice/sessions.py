@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from holdfast.transport.advice.contract import Action, Contract, action, continue_work, contract, work_over
 
+LIVE_WAIT = 30
+"""Seconds after which to resume again when the session was still live."""
+
 
 def active(session_id: str) -> Contract:
     """The session is live."""
@@ -35,6 +38,21 @@ def missing() -> Contract:
     """There is no such session of the caller."""
     why = "Open a session, with a name of your own, and use its `session_id`."
     return contract(action("begin_session", best=True, why=why), action("list_sessions"))
+
+
+def live() -> Contract:
+    """The caller's own session is live, and it asked not to take it over from a process that may still run."""
+    return contract(
+        action(
+            "retry_after_wait",
+            operation="begin_session",
+            best=True,
+            wait=LIVE_WAIT,
+            why="Stop your former process if it still runs; without it the session ends at `expires_at`.",
+        ),
+        action("resume_session", operation="begin_session", why="With `if_live` `fence`, to end its leases at once."),
+        retryable=True,
+    )
 
 
 def listed() -> Contract:

@@ -20,7 +20,7 @@ class CommandDoor:
         for verb in VERBS.values():
             self._verbs.setdefault(verb.operation, verb)
 
-    def call(self, operation: Operation, values: Mapping[str, str], _: Document) -> dict[str, Any] | None:
+    def call(self, operation: Operation, values: Mapping[str, str], _: Document, __: str) -> Document | None:
         """The command line, with the names of the arguments that are not known."""
         verb = self._verbs.get(operation.name)
         if verb is None:

@@ -23,6 +23,7 @@ _BY_CODE = {
     "task_currently_claimed": HELD,
     "not_yet_claimable": HELD,
     "session_taken": HELD,
+    "session_live": HELD,
     "session_busy": HELD,
     "conflict": HELD,
     "not_held": MISSING,

@@ -8,14 +8,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from holdfast import extras
 from holdfast.core.errors import Forbidden
 from holdfast.operations.bounds import BODY_BYTES
 from holdfast.operations.operation import HOLDFAST_API, Operation
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.request import Header, HttpRefusal, Request, Send
+from holdfast.transport.http.request import Header, HttpRefusal, Request, Scope, Send
 from holdfast.transport.mcp.in_process import App, InProcessSender, Sender
+from holdfast.transport.mcp.operator_tools import DEFAULT, tool_set
 from holdfast.transport.origins import own_origins
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.transport.mcp.server import SenderFactory
 
-    Make = Callable[[SenderFactory], StreamableHTTPSessionManager]
+    Make = Callable[[SenderFactory, str], StreamableHTTPSessionManager]
 
 PATH = "/mcp"
 MCP = Operation("mcp", "POST", PATH, HOLDFAST_API, "The Model Context Protocol.", scope="any")
@@ -62,6 +64,7 @@ class Endpoint:
         if origin is not None and origin.decode("latin-1").lower() not in self._origins:
             raise Forbidden("web pages from this Origin may not use this server")
         await self._ctx.authenticate(request)
+        tool_set(_asked_set(request.scope))  # an unknown one is refused
         if request.scope["method"] != "POST":
             raise HttpRefusal(405, "this path answers POST", headers=((b"allow", b"POST"),))
         if not self._is_installed:
@@ -90,7 +93,9 @@ class Endpoint:
             await self._running
 
     async def _start(self) -> StreamableHTTPSessionManager:
-        manager = await asyncio.get_running_loop().run_in_executor(None, self._make, self._sender_for)
+        manager = await asyncio.get_running_loop().run_in_executor(
+            None, self._make, self._sender_for, f"the server at {self._ctx.settings.home}"
+        )
         ready = asyncio.Event()
         self._running = asyncio.ensure_future(self._run(manager, ready))
         await ready.wait()
@@ -112,7 +117,18 @@ class Endpoint:
         return InProcessSender(self._app, headers, outer.scope)
 
 
-def _make_manager(sender_for: SenderFactory) -> StreamableHTTPSessionManager:
+def _asked_set(scope: Scope) -> str:
+    """The set of tools in the query of the address: `/mcp?tools=operator`."""
+    query = dict(parse_qsl(str(scope["query_string"], "latin-1"), errors="replace"))
+    return query.get("tools", DEFAULT)
+
+
+def set_of(context: Any) -> str:
+    """The set of tools that the request of a call asks for."""
+    return _asked_set(context.request.scope)
+
+
+def _make_manager(sender_for: SenderFactory, place: str) -> StreamableHTTPSessionManager:
     """The SDK's session manager with our handlers. Imports the SDK."""
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -120,5 +136,7 @@ def _make_manager(sender_for: SenderFactory) -> StreamableHTTPSessionManager:
 
     # `admit` checks the Origin; the Host is not checked because a proxy may have any name.
     return StreamableHTTPSessionManager(
-        make_server(McpHandlers(sender_for)), stateless=True, max_request_body_size=BODY_LIMIT
+        make_server(McpHandlers(sender_for, set_of=set_of, place=place)),
+        stateless=True,
+        max_request_body_size=BODY_LIMIT,
     )

@@ -23,6 +23,8 @@ class ToolRequest(msgspec.Struct, frozen=True):
     body: bytes = b""
     operation: str = ""
     """The operation of a tool call; empty for other requests."""
+    subject: str = ""
+    """The id or name in the path of a tool call."""
 
 
 class ToolResponse(msgspec.Struct, frozen=True):

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import httpx2
 
-from holdfast.transport.advice.contract import check_state, retry_after
+from holdfast.transport.advice.contract import retry_after
+from holdfast.transport.advice.refusals import Refusal, for_refusal
 from holdfast.transport.http.request import encode
 from holdfast.transport.ids import ids
 from holdfast.transport.mcp.in_process import ToolRequest, ToolResponse
@@ -33,9 +34,10 @@ class RemoteSender:
         try:
             response = await self._client.request(request.method, address, headers=headers, content=request.body)
         except (httpx2.ConnectError, httpx2.ConnectTimeout):
-            return _unreachable(self._url, request_id, applied="no")
+            return _unreachable(self._url, request, request_id, applied="no")
         except httpx2.HTTPError:
-            return _unreachable(self._url, request_id, applied="no" if request.method == "GET" else "unknown")
+            applied = "no" if request.method == "GET" else "unknown"
+            return _unreachable(self._url, request, request_id, applied)
         return ToolResponse(response.status_code, response.content)
 
     async def close(self) -> None:
@@ -43,15 +45,14 @@ class RemoteSender:
         await self._client.aclose()
 
 
-def _unreachable(url: str, request_id: str, applied: str) -> ToolResponse:
+def _unreachable(url: str, request: ToolRequest, request_id: str, applied: str) -> ToolResponse:
     """A 503 response for an unreachable server. It advises to retry only if the request cannot have had an effect."""
-    retry = retry_after(5)
-    check_first = check_state("list_events", query=f"request_id={request_id}")
+    unknown = Refusal("outcome_unknown", request.operation, request.subject, request_id)
     document = {
         "error": "unreachable",
         "message": f"{url} does not respond",
         "request_id": request_id,
         "applied": applied,
-        "agent_contract": retry if applied == "no" else check_first,
+        "agent_contract": retry_after(5) if applied == "no" else for_refusal(unknown),
     }
     return ToolResponse(503, encode(document))

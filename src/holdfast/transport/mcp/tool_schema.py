@@ -1,6 +1,7 @@
 """Arguments of MCP tools and their location in the HTTP request, generated from the OpenAPI document.
 
-Arguments are in camelCase; a duration is a whole number of milliseconds and its name ends in `Ms`.
+Arguments are in camelCase; a duration is a whole number of milliseconds and its name ends in `Ms`. Schemas use only
+keywords that every host accepts: each argument has one type, and there are no references, alternatives or patterns.
 """
 
 from __future__ import annotations
@@ -10,20 +11,20 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.operations import bounds
-from holdfast.operations.operation import Operation
-from holdfast.transport import untrusted_text
-from holdfast.transport.documents.tool_manifest import standalone
+from holdfast.operations.bounds import CLAIMED_TASK_LEASE, TOOL_WAIT
 from holdfast.transport.http.system.openapi import camel
+from holdfast.transport.lease_uses import HOLDERS
+from holdfast.transport.mcp.argument_descriptions import describe
+from holdfast.transport.mcp.tool import ACTION, Call, Tool
 
 Node = dict[str, Any]
 
 PATH, QUERY, BODY, HEADER = "path", "query", "body", "header"
 IDEMPOTENCY_KEY, SESSION_SECRET = "Idempotency-Key", "Holdfast-Session-Secret"
 MILLISECONDS = 1000
-LEASE_ID, SPACE = "lease_id", "space"
+LEASE_ID, SPACE, WAIT = "lease_id", "space", "wait_seconds"
 
-CLAIM_SECONDS = bounds.CLAIMED_TASK_LEASE.most
+CLAIM_SECONDS = CLAIMED_TASK_LEASE.most
 _CLAIM_TIMES = {
     **dict.fromkeys(("claim_job", "claim_any_job"), "ttl_seconds"),
     **dict.fromkeys(("claim_task", "claim_task_by_id"), "lease_duration_seconds"),
@@ -31,74 +32,21 @@ _CLAIM_TIMES = {
 """Fields that say how long a claim lasts, beside those whose default is as long."""
 
 _SECONDS = ("_seconds", "Seconds")
-_BOUNDS = ("minimum", "maximum", "default")
-_DESCRIPTIONS = {
-    "jobId": "A name for the work that all agents would choose, such as `repo/issue-1842`.",
-    "owner": "Your name, shown to others; it proves nothing.",
-    "id": "The task's id.",
-    "reservationId": "The `reservation_id` that reserve_files returned.",
-    "leaseId": "The lease id that your claim returned: proof that you hold it.",
-    "ttlMs": "How long the lease lasts without a heartbeat; a multiple of 1000.",
-    "waitMs": "How long to wait.",
-    "idempotencyKey": "A string you choose: a call that is repeated with the same key has one effect and one result.",
-    "note": "A short text for the next holder.",
-    "checkpoint": "Any JSON from which the next holder can continue.",
-    "progress": "Any JSON that shows others your progress.",
-    "metadata": "A JSON object or a string, visible to everyone.",
-    "token": "Your fencing token, if you want it checked as well.",
-    "fencingToken": "Your fencing token, if you want it checked as well.",
-    "sessionId": "What you claim is released when this session ends.",
-    "sessionLeaseId": "The lease id of the session.",
-    "type": "The task type.",
-    "types": "Further task types that you accept.",
-    "workerId": "Your name, shown to others.",
-    "limit": "The maximum number of results.",
-    "cursor": "`nextCursor` of the previous page.",
-    "payload": f"The input of the worker, a JSON object: {bounds.TASK_PAYLOAD}.",
-    "uniqueKey": "At most one unfinished task has this key.",
-    "result": "The result, a JSON object.",
-    "reason": "What went wrong.",
-    "retryAfterMs": "How long to wait before the next attempt.",
-    "delayMs": "How long the task cannot be claimed.",
-    "permanent": "Whether retrying is pointless.",
-    "after": "`nextCursor` of the previous page, or the `seq` of the last event you have.",
-    "requestId": "Only events of this request.",
-    "name": "A name that stays the same across restarts.",
-    "secret": "The secret that opening the session returned; required to resume it.",
-    "context": "Any JSON that you need after a restart.",
-}
-"""Description of an argument, the same for every tool that has it, unless the next table has another."""
-
-_DESCRIPTIONS_BY_OPERATION = {
-    "claim_any_job": {"anyOf": "Names of jobs, in the order of your preference."},
-    "reserve_files": {
-        "space": "The repository: `space` in its `.holdfast.toml`, usually owner/name.",
-        "paths": "Files and patterns, relative to the root of the repository: `README.md`, `src/auth/` for everything "
-        "below, `src/*.py`, `**/test_*.py`.",
-        "mode": "`exclusive` to change the files; `shared` to only rely on them, beside others that do.",
-        "reason": "What you do with the files, for others to read.",
-        "metadata": "A JSON object, visible to everyone.",
-        "waitingId": "The `waiting_id` of the last answer, at most 10 s old: keeps your place among those who wait.",
-    },
-    "release_files": {"paths": "Only these of the reserved paths, as you wrote them; without it, all."},
-    "list_mine": {
-        "owner": "Only what was claimed under this name.",
-        "sessionId": "Only what this session holds; with its `secret`, the answer has the lease ids.",
-        "secret": "The secret that opening the session returned.",
-    },
-    "check_files": {
-        "space": "The repository: `space` in its `.holdfast.toml`, usually owner/name.",
-        "paths": "Files, relative to the root of the repository, without wildcards.",
-        "leaseIds": "The lease ids of your own reservations.",
-    },
-}
-_RESERVATION = "/v1/reservations/{id}"
+_DURATION_BOUNDS = ("minimum", "maximum", "default")
+_COMMON_KEYWORDS = (
+    *("type", "enum", "items", "properties", "required", "default"),
+    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
+)
+"""Keywords of JSON Schema that all hosts accept, besides `description`."""
+_MOST_OF_ANY_FIELD = 2**53
 _DEFAULT_SPACE = "By default that of the folder in which this program runs."
-_AGENT_DEFAULTS = {
+_SESSION_PROOF = {"session_id", "session_lease_id"}
+AGENT_DEFAULTS = {
     LEASE_ID: "By default the one that this program remembers.",
     "owner": "By default the name of this agent.",
     "worker_id": "By default the name of this agent.",
 }
+"""Fields that a program that is one agent fills in itself."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -112,16 +60,19 @@ class Field(msgspec.Struct, frozen=True):
     required: bool
     duration: bool = False
     """Whether the request has it in seconds."""
-    description: str | None = None
+    whole_seconds: bool = False
+    """Whether such a duration must be a multiple of 1000."""
+    description: str = ""
     if_omitted: int | None = None
     """What the request has if the call has no such argument."""
 
 
-def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
-    """All arguments of an operation: path, query, body and idempotency key."""
+def fields_of(call: Call, openapi: Node) -> tuple[Field, ...]:
+    """All arguments of a call: path, query, body, idempotency key and secret of a session."""
+    operation = call.target
     node = openapi["paths"][operation.path.replace("...", "")][operation.method.lower()]
     fields = [
-        _field(parameter["name"], parameter["in"], parameter["schema"], required=parameter.get("required", False))
+        _field(call, parameter, parameter["in"], _common(parameter["schema"], openapi))
         for parameter in node.get("parameters", ())
         if parameter["in"] in {PATH, QUERY}
     ]
@@ -130,13 +81,19 @@ def fields_of(operation: Operation, openapi: Node) -> tuple[Field, ...]:
         whole = openapi["components"]["schemas"][body["$ref"].rsplit("/", 1)[1]]
         # Some routes accept requests of old clients without a lease id; a tool always requires it.
         needed = {*whole.get("required", []), LEASE_ID}
-        fields += [_field(name, BODY, schema, required=name in needed) for name, schema in whole["properties"].items()]
+        for name, schema in whole["properties"].items():
+            fields.append(_field(call, {"name": name, "required": name in needed}, BODY, _common(schema, openapi)))
     keys = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == IDEMPOTENCY_KEY]
     if keys and not any(field.argument == "idempotencyKey" for field in fields):
-        fields.append(Field("idempotencyKey", IDEMPOTENCY_KEY, HEADER, keys[0]["schema"], required=False))
-    secrets = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == SESSION_SECRET]
-    fields += [Field("secret", SESSION_SECRET, HEADER, each["schema"], required=False) for each in secrets]
-    return tuple(_named(field, operation) for field in fields)
+        fields.append(
+            Field("idempotencyKey", IDEMPOTENCY_KEY, HEADER, _common(keys[0]["schema"], openapi), required=False)
+        )
+    fields += [
+        Field("secret", SESSION_SECRET, HEADER, _common(parameter["schema"], openapi), required=False)
+        for parameter in node.get("parameters", ())
+        if parameter["name"] == SESSION_SECRET
+    ]
+    return tuple(replace(field, description=describe(operation.name, field.argument, field.schema)) for field in fields)
 
 
 def with_default_space(fields: tuple[Field, ...]) -> tuple[Field, ...]:
@@ -149,19 +106,23 @@ def with_default_space(fields: tuple[Field, ...]) -> tuple[Field, ...]:
     )
 
 
-def with_agent_defaults(fields: tuple[Field, ...]) -> tuple[Field, ...]:
-    """The arguments where the program is one agent, which has a name and knows its lease ids: they are optional."""
+def with_agent_defaults(operation: str, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+    """The arguments where the program is one agent, which has a name and knows its lease ids: they are optional.
+
+    It renews sessions by itself, so the writes of a holder need not name one.
+    """
     return tuple(
-        replace(field, required=False, description=f"{field.description} {_AGENT_DEFAULTS[field.wire]}")
-        if field.wire in _AGENT_DEFAULTS
+        replace(field, required=False, description=f"{field.description} {AGENT_DEFAULTS[field.wire]}")
+        if field.wire in AGENT_DEFAULTS and field.location == BODY
         else field
         for field in fields
+        if operation not in HOLDERS or field.wire not in _SESSION_PROOF
     )
 
 
-def with_claim_time(operation: Operation, fields: tuple[Field, ...]) -> tuple[Field, ...]:
+def with_claim_time(operation: str, fields: tuple[Field, ...]) -> tuple[Field, ...]:
     """The arguments of a claim by a model that renews by itself: it lasts longer, since models think for minutes."""
-    wire = _CLAIM_TIMES.get(operation.name)
+    wire = _CLAIM_TIMES.get(operation)
     return tuple(
         replace(field, if_omitted=CLAIM_SECONDS, schema=field.schema | {"default": CLAIM_SECONDS * MILLISECONDS})
         if field.wire == wire
@@ -170,83 +131,69 @@ def with_claim_time(operation: Operation, fields: tuple[Field, ...]) -> tuple[Fi
     )
 
 
-def input_schema(fields: tuple[Field, ...], openapi: Node) -> Node:
-    """All arguments as one flat object."""
-    properties = {field.argument: _with_description(field) for field in fields}
-    required = [field.argument for field in fields if field.required]
-    schema: Node = _without_titles(
-        standalone({"type": "object", "properties": properties, "required": required}, openapi)
-    )
-    return schema
-
-
-def output_schema(operation: Operation, openapi: Node) -> Node:
-    """The result of a tool: one of the operation's successes, or a refusal."""
-    node = openapi["paths"][operation.path.replace("...", "")][operation.method.lower()]
-    successes = [node["responses"][status] for status in sorted(node["responses"]) if status.startswith("2")]
-    kinds: list[Node] = []
-    for answer in successes:
-        schema = answer["content"]["application/json"]["schema"]
-        kinds += [kind for kind in schema.get("anyOf", [schema]) if kind not in kinds]
-    refusal = {
-        "description": "A refusal; `agent_contract` lists what to do next.",
-        "type": "object",
-        "properties": {
-            "error": {"type": "string"},
-            "message": {"type": "string"},
-            "agent_contract": {"$ref": "#/components/schemas/AgentContract"},
-        },
-        "required": ["error", "message", "agent_contract"],
-    }
-    marks = {untrusted_text.KEY: {"type": "array", "items": {"type": "string"}, "description": untrusted_text.RULE}}
-    result = {"type": "object", "properties": marks, "anyOf": [*kinds, refusal]}
-    whole: Node = _without_titles(standalone(result, openapi))
-    return whole
-
-
-def _field(name: str, location: str, schema: Node, *, required: bool) -> Field:
-    seconds = next((end for end in _SECONDS if name.endswith(end)), None)
-    if seconds is None:
-        return Field(camel(name), name, location, _without_null(schema), required)
-    argument = f"{camel(name.removesuffix(seconds))}Ms"
-    return Field(argument, name, location, _in_milliseconds(_without_null(schema)), required, duration=True)
-
-
-def _without_null(schema: Node) -> Node:
-    """Drop null from a schema: an optional argument is simply omitted, which is easier for a model."""
-    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
-    rest = {name: value for name, value in schema.items() if name != "anyOf" and (name, value) != ("default", None)}
-    if len(kinds) > 1:
-        return {**rest, "anyOf": kinds}
-    return {**rest, **kinds[0]} if kinds else rest
-
-
-def _in_milliseconds(schema: Node) -> Node:
-    bounds: Node = {name: int(schema[name] * MILLISECONDS) for name in _BOUNDS if name in schema}
-    # Durations that the API takes in whole seconds: the schema requires whole seconds, because the handler does.
-    whole = {"multipleOf": MILLISECONDS} if schema.get("type") == "integer" else {}
-    return {"type": "integer", **bounds, **whole}
-
-
-def _without_titles(node: Any) -> Any:
-    """Drop the titles of types: they only cost the model tokens."""
-    if isinstance(node, list):
-        return [_without_titles(element) for element in node]
-    if isinstance(node, dict):
-        return {
-            name: _without_titles(value) for name, value in node.items() if name != "title" or isinstance(value, dict)
+def input_schema(tool: Tool, fields: dict[str, tuple[Field, ...]]) -> Node:
+    """All arguments of all operations of a tool as one flat object; required are those of its default call."""
+    properties: Node = {}
+    if tool.actions:
+        properties[ACTION] = {
+            "type": "string",
+            "enum": tool.actions,
+            "description": f"What to do with it. Example: `{tool.actions[0]}`.",
         }
-    return node
+    for call in sorted(tool.calls, key=lambda call: not call.is_default):
+        for field in fields[call.operation]:
+            properties.setdefault(field.argument, field.schema | {"description": field.description})
+    default = tool.default
+    required = (
+        [ACTION] if default is None else [field.argument for field in fields[default.operation] if field.required]
+    )
+    return {"type": "object", "properties": properties, "required": required}
 
 
-def _named(field: Field, operation: Operation) -> Field:
-    """The argument with its description, and under the name that answers have for it."""
-    if field.location == PATH and operation.path.startswith(_RESERVATION):
-        field = replace(field, argument="reservationId")
-    own = _DESCRIPTIONS_BY_OPERATION.get(operation.name, {})
-    text = own.get(field.argument) or _DESCRIPTIONS.get(field.argument) or field.schema.get("description")
-    return replace(field, description=text)
+def _field(call: Call, parameter: Node, location: str, schema: Node) -> Field:
+    """An argument with the name and the schema that it has in the tool."""
+    name, required = parameter["name"], parameter.get("required", False)
+    if name in call.fixed:
+        schema["default"] = call.fixed[name]
+    if name in call.first:
+        schema["maxItems"] -= 1
+    seconds = next((end for end in _SECONDS if name.endswith(end)), None)
+    argument = call.names.get(name) or (camel(name) if seconds is None else f"{camel(name.removesuffix(seconds))}Ms")
+    if seconds is None:
+        return Field(argument, name, location, schema, required)
+    whole = schema.get("type") == "integer"
+    return Field(argument, name, location, _in_milliseconds(name, schema), required, duration=True, whole_seconds=whole)
 
 
-def _with_description(field: Field) -> Node:
-    return field.schema | ({"description": field.description} if field.description else {})
+def _common(schema: Node, openapi: Node) -> Node:
+    """The schema in the subset that every host accepts: with one type, and without what some hosts refuse."""
+    if "$ref" in schema:
+        schema = openapi["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+    kinds = [kind for kind in schema.get("anyOf", ()) if kind != {"type": "null"}]
+    if kinds:
+        kinds.sort(key=lambda kind: kind.get("type") != "number")  # which an integer is as well
+        schema = _common(kinds[0], openapi) | {name: value for name, value in schema.items() if name != "anyOf"}
+    found = {name: schema[name] for name in _COMMON_KEYWORDS if schema.get(name) is not None}
+    if isinstance(found.get("type"), list):
+        found["type"] = found["type"][0]
+    # A value that may be any JSON: an object is what agents send, and the handler takes the rest as well.
+    found.setdefault("type", "string" if "enum" in found else "object")
+    if not found.get("minLength", 1):
+        del found["minLength"]
+    if found.get("maximum", 0) >= _MOST_OF_ANY_FIELD - 1:
+        del found["maximum"]
+    if "items" in found:
+        found["items"] = _common(found["items"], openapi)
+    if "properties" in found:
+        found["properties"] = {
+            name: _common(value, openapi) | {"description": describe("", name, value)}
+            for name, value in found["properties"].items()
+        }
+    return found
+
+
+def _in_milliseconds(name: str, schema: Node) -> Node:
+    bounds: Node = {bound: int(schema[bound] * MILLISECONDS) for bound in _DURATION_BOUNDS if bound in schema}
+    if name == WAIT:
+        bounds["maximum"] = TOOL_WAIT.most * MILLISECONDS
+    return {"type": "integer", **bounds}

@@ -18,6 +18,7 @@ from holdfast.settings.reader import Reader
 from holdfast.store.contract import UnusableStore
 from holdfast.transport.cli.doors.mcp_target import find_target
 from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
+from holdfast.transport.mcp.operator_tools import DEFAULT
 
 OK, UNAVAILABLE, CONFIGURATION = 0, 1, 2
 _TIMES = ("mcp_session_seconds", "mcp_idle_minutes")
@@ -30,14 +31,15 @@ def run(invocation: Invocation) -> int:
         return _report(f"MCP is not installed: {extras.install_command(extras.MCP)}", CONFIGURATION)
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s", stream=sys.stderr)
     store = invocation.arguments["store"]
+    tools = invocation.arguments["tools"] or DEFAULT
     try:
         target = find_target(store)
     except WrongUsage as error:
         return _report(str(error), CONFIGURATION)
-    return _serve_store(store) if target.url is None else _serve_server(target.url, target.key)
+    return _serve_store(store, tools) if target.url is None else _serve_server(target.url, target.key, tools)
 
 
-def _serve_server(url: str, key: FoundKey | None) -> int:
+def _serve_server(url: str, key: FoundKey | None, tools: str) -> int:
     problem = url_problem(url)
     if problem is not None:
         return _report(f"HOLDFAST_URL: {problem}", CONFIGURATION)
@@ -51,11 +53,11 @@ def _serve_server(url: str, key: FoundKey | None) -> int:
     # Imported late: wrong settings are reported without loading the MCP library.
     from holdfast.transport.mcp.stdio import AgentTimes, serve_remote
 
-    serve_remote(url, key.key, AgentTimes(*times.values()))
+    serve_remote(url, key.key, AgentTimes(*times.values()), tools)
     return OK
 
 
-def _serve_store(store: str | None) -> int:
+def _serve_store(store: str | None, tools: str) -> int:
     try:
         settings, _ = load({"store": store})
     except BadSettings as error:
@@ -65,7 +67,7 @@ def _serve_store(store: str | None) -> int:
     times = AgentTimes(*(getattr(settings, name) for name in _TIMES))
     try:
         with running_engine(settings, serving=False) as engine:
-            serve_embedded(engine, settings, _store_name(settings.store), times)
+            serve_embedded(engine, settings, _store_name(settings.store), times, tools)
     except (HoldfastError, UnusableStore) as error:
         return _report(str(error), UNAVAILABLE)
     return OK

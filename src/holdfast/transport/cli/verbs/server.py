@@ -92,7 +92,16 @@ SERVER_VERBS = (
     Verb(
         "mcp",
         "serve MCP over stdin and stdout",
-        (_setting("--store", "URL", "the store, as for serve; no server is used"),),
+        (
+            _setting("--store", "URL", "the store, as for serve; no server is used"),
+            Argument(
+                ("--tools",),
+                "tools",
+                "the set of tools: default, or operator for those of operators as well",
+                "SET",
+                choices=("default", "operator"),
+            ),
+        ),
         command="commands.mcp:run",
         calls_server=False,
         more="Uses the server at HOLDFAST_URL, else the server that was started on this machine. The key is searched\n"

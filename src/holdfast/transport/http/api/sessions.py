@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -56,6 +56,7 @@ class BeginBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
     secret: str | None = None
     ttl_seconds: int = bounds.SESSION_TTL.default
     lane: bool | None = None
+    if_live: Literal["fence", "refuse"] = "fence"
 
 
 class HeartbeatBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
@@ -106,6 +107,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
             secret=body.secret,
             lane=body.lane,
             context=context,
+            unless_live=body.if_live == "refuse",
         )
     )
     assert isinstance(begun, BegunSession)

@@ -190,7 +190,7 @@ OPERATION_SCHEMAS = {
             bounds.FIELDS["begin_session"],
             name=NOT_BLANK,
         ),
-        refusals=(errors.SessionTaken,),
+        refusals=(errors.SessionTaken, errors.SessionLive),
     ),
     "list_sessions": OperationSchema({200: SessionPage}, query=SessionFilter),
     "read_session": OperationSchema({200: ReadSession}, query=HoldingsFilter, refusals=(errors.SessionMissing,)),

@@ -12,15 +12,12 @@ import logging
 import time
 from collections.abc import Callable
 
-from msgspec.structs import replace
-
 from holdfast.client.lease_memory import LeaseMemory
 from holdfast.core.errors import Invalid
-from holdfast.transport.http.request import encode
-from holdfast.transport.mcp.agent_calls import AgentCalls
-from holdfast.transport.mcp.agent_session import AgentSession, OtherSessions
+from holdfast.transport.mcp.agent.calls import AgentCalls
+from holdfast.transport.mcp.agent.session import AgentSession, OtherSessions
 from holdfast.transport.mcp.in_process import Sender, ToolRequest, ToolResponse
-from holdfast.transport.mcp.results import parse_response, refusal_response
+from holdfast.transport.mcp.results import refusal_response, with_warnings
 
 log = logging.getLogger("holdfast.mcp")
 
@@ -124,15 +121,6 @@ class AgentProcess:
         self._reported_lost.update(known)
         what = f"What you had claimed was released: {_listed(held)}. Others may work on it now: claim it again first."
         self._notices.append(f"{reason} {what if held else 'You held nothing.'}")
-
-
-def with_warnings(response: ToolResponse, notices: list[str]) -> ToolResponse:
-    """The response with further warnings."""
-    if not notices:
-        return response
-    response, document = parse_response(response)
-    document["warnings"] = [*notices, *document.get("warnings", ())]
-    return replace(response, body=encode(document))
 
 
 def _listed(held: list[tuple[str, str]]) -> str:

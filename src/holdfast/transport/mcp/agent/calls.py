@@ -15,7 +15,7 @@ from holdfast.core.errors import Invalid
 from holdfast.operations.bounds import CHECKED_LEASES
 from holdfast.transport.http.request import encode
 from holdfast.transport.lease_uses import CLAIMS, HOLDERS, Use, remember_claim, remember_write
-from holdfast.transport.mcp.agent_session import OVER, AgentSession, Proof
+from holdfast.transport.mcp.agent.session import OVER, AgentSession, Proof
 from holdfast.transport.mcp.in_process import Sender, ToolRequest, ToolResponse
 from holdfast.transport.mcp.results import FIRST_ERROR_STATUS, parse_response
 from holdfast.transport.mcp.tool_schema import SESSION_SECRET

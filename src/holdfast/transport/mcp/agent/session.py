@@ -17,7 +17,8 @@ from holdfast.transport.mcp.results import FIRST_ERROR_STATUS, parse_response
 
 Answer = tuple[ToolResponse, dict[str, Any]]
 
-SESSIONS, BEGIN = "/v1/sessions", "begin_session"
+SESSIONS, BEGIN, CLOSE = "/v1/sessions", "begin_session", "close_session"
+_SESSION_WRITES = ("heartbeat_session", "write_context")
 TAKEN = "session_taken"
 OVER = frozenset({"session_not_found", "session_expired", "lease_lost"})
 """Refusals of a renewal, or of a claim for the session, that mean that the session is over."""
@@ -123,17 +124,26 @@ class OtherSessions:
         """The lease id of each by its id."""
 
     def completed(self, request: ToolRequest) -> ToolRequest:
-        """The request; a session that it opens lasts as long as the agent's own."""
-        if request.operation != BEGIN:
+        """The request; a session that it opens lasts as long as the agent's own, and its lease id is remembered."""
+        if request.operation not in {BEGIN, CLOSE, *_SESSION_WRITES}:
             return request
-        body = msgspec.json.decode(request.body or b"{}") | {"ttl_seconds": self._seconds}
+        body = msgspec.json.decode(request.body or b"{}")
+        lease_id = self._open.get(_session_id(request))
+        if request.operation == BEGIN:
+            body["ttl_seconds"] = self._seconds
+        elif lease_id is not None:
+            body.setdefault("lease_id", lease_id)
         return replace(request, body=encode(body))
 
     def learn(self, request: ToolRequest, response: ToolResponse) -> None:
-        """Take note of a session that was opened or resumed."""
-        if request.operation == BEGIN and response.status < FIRST_ERROR_STATUS:
+        """Take note of a session that was opened, resumed or closed."""
+        if response.status >= FIRST_ERROR_STATUS:
+            return
+        if request.operation == BEGIN:
             _, document = parse_response(response)
             self._open[document["session_id"]] = document["lease_id"]
+        elif request.operation == CLOSE:
+            self._open.pop(_session_id(request), None)
 
     async def renew(self) -> None:
         """Renew all of them; one that is over is forgotten."""
@@ -141,6 +151,11 @@ class OtherSessions:
             _, document = await _post(self._sender, f"{SESSIONS}/{session_id}/heartbeat", {"lease_id": lease_id})
             if document.get("error") in OVER and self._open.get(session_id) == lease_id:
                 del self._open[session_id]
+
+
+def _session_id(request: ToolRequest) -> str:
+    """The id in the path; empty for a request that opens a session."""
+    return "/".join(request.path.split("/")[3:4])
 
 
 async def _post(sender: Sender, path: str, body: dict[str, Any]) -> Answer:
