@@ -57,7 +57,7 @@ prove: .venv/test.done ## Run the tests with every proof at full size (slow)
 prove-the-proofs: .venv/test.done ## Plant one fault after another; the test named for it must fail (ARGS='P4' chooses)
 	@.venv/bin/python scripts/prove-the-proofs $(ARGS)
 
-conformance: .venv/test.done ## Test the MCP endpoint with the official suite and the Inspector (npm fetches both)
+conformance: .venv/test.done ## Test the MCP endpoint with the official suite, the Inspector and ten clients
 	@scripts/mcp-conformance .venv/bin/python
 
 failover: .venv/run.done ## Failover drill: PostgreSQL under Patroni, ten rounds of each fault (needs root, 25 minutes)

@@ -1,9 +1,9 @@
-"""The official conformance suite and the Inspector against our endpoint: `make conformance`.
+"""The official conformance suite, the Inspector and ten clients against our endpoint: `make conformance`.
 
     python -m tests.mcp.run_conformance FOLDER
 
-FOLDER has the suite, the Inspector and a Node for them. Exit status 1 if a scenario that a revision requires fails,
-or if an optional one has another result than expected here.
+FOLDER has the suite, the Inspector, the clients and a Node. Exit status 1 if a client fails, if a scenario that a
+revision requires fails, or if an optional one has another result than expected here.
 """
 
 import json
@@ -20,10 +20,14 @@ import yaml
 from tests.compat.octostore.server import free_port
 from tests.compat.octostore.wire import Caller
 from tests.mcp import inspector
+from tests.mcp.real_clients import run as real_clients
 from tests.support import wait_until
 
 REVISIONS = ("2026-07-28", "2025-11-25")
 SUITE = "@modelcontextprotocol/conformance"
+
+WORDS = "passed|failed|skipped|absent"
+"""What a scenario of a revision can be: skipped if it found nothing to check, absent if the revision has it not."""
 
 NOT_IMPLEMENTED = {
     "tasks-lifecycle": "the tasks extension: our tasks are tools of their own, and outlive any client",
@@ -115,6 +119,25 @@ def run_revision(folder, revision, url, *, absent=frozenset()):
     return wrong
 
 
+def score_plain_server(folder, url):
+    """What the suite finds without its own tools: print it, and return the scenarios that the guide has otherwise."""
+    scores = {}
+    for revision in REVISIONS:
+        results, _ = run_suite(folder, url, revision)
+        for name, checks in results.items():
+            word = "failed" if checks.get("FAILURE") else "passed" if has_passed(checks) else "skipped"
+            scores.setdefault(name, {})[revision] = word
+    page = (Path(__file__).parents[2] / "docs/guides/mcp.md").read_text()
+    rows = re.findall(rf"^\| `([\w-]+)` \| ({WORDS}) \| ({WORDS}) \|", page, re.MULTILINE)
+    written = {name: dict(zip(REVISIONS, found, strict=True)) for name, *found in rows}
+    wrong = set()
+    for name in sorted(scores.keys() | written.keys()):
+        found = {revision: scores.get(name, {}).get(revision, "absent") for revision in REVISIONS}
+        write_line(f"| `{name}` | {' | '.join(found.values())} |")
+        wrong |= {name} if written.get(name) != found else set()
+    return wrong
+
+
 def count_checks(results, names):
     checks = [results[name] for name in names if name in results]
     return f"{sum(found.get('SUCCESS', 0) for found in checks)} checks"
@@ -132,10 +155,18 @@ def main(folder):
     write_line("\nAs shipped, without sessions:")
     with conformance_server() as url:
         wrong["as shipped"] = run_revision(folder, "2025-11-25", url, absent=NEEDS_SESSIONS)
+    write_line("\nA plain server, without what the suite needs:")
+    with conformance_server("plain") as url:
+        wrong["plain"] = score_plain_server(folder, url)
     wrong["inspector"] = set()
     for target, problems in inspector.find_problems(find_node(folder), folder).items():
         write_line(f"\nThe Inspector over {target}: {problems or 'every tool is listed and called'}")
         wrong["inspector"] |= problems
+    write_line("")
+    problems = real_clients.find_problems(folder, find_node(folder))
+    for name, problem in problems.items():
+        write_line(f"{name}: {problem or 'connects, lists, claims and completes'}")
+    wrong["clients"] = {name for name, problem in problems.items() if problem}
     write_line("")
     for part, names in wrong.items():
         write_line(f"{part}: {'; '.join(sorted(names)) if names else 'as expected'}")

@@ -1,10 +1,10 @@
 """The MCP endpoint with the tools, resources and prompts of the conformance suite added.
 
-    python -m tests.mcp.conformance_server PORT [sessions]
+    python -m tests.mcp.conformance_server PORT [sessions | plain]
 
 The application and its `/mcp` are the ones that are shipped. The suite has no key, so one is added to requests
 without. With `sessions`, clients of the old protocol get a session: the suite requires that the server can send
-requests to its client, which Holdfast never does.
+requests to its client, which Holdfast never does. With `plain`, nothing is added but the key.
 """
 
 import socket
@@ -99,18 +99,19 @@ class WithKey:
         await self._app(scope, receive, send)
 
 
-def main(port, *, sessions):
+def main(port, *, sessions, plain):
     warnings.simplefilter("ignore", MCPDeprecationWarning)  # the suite tests logging, which is deprecated
     settings = Settings(store="memory:", port=port, root_key=KEY)
     with running_engine(settings) as engine:
         sync_credentials(engine, settings)
         ctx = HandlerContext(engine, settings)
         app = App(ctx)
-        app._mcp = Endpoint(app, ctx, partial(make_manager, sessions=sessions))
+        if not plain:
+            app._mcp = Endpoint(app, ctx, partial(make_manager, sessions=sessions))
         config = uvicorn.Config(WithKey(app), http=LimitedProtocol, ws="none", log_config=None, access_log=False)
         listener = socket.create_server(("127.0.0.1", port))
         DrainingServer(config, engine).run(sockets=[listener])
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sessions="sessions" in sys.argv[2:])
+    main(int(sys.argv[1]), sessions="sessions" in sys.argv[2:], plain="plain" in sys.argv[2:])
