@@ -51,7 +51,7 @@ def test_a_client_that_disconnects_leaves_the_queue(server, era):
     job = f"job-{uuid.uuid4()}"
     holder = agent(server)
     mine = claimed(holder.claim(job))
-    arguments = {"jobId": job, "owner": "gone", "waitMs": 60_000}
+    arguments = {"jobId": job, "owner": "gone", "waitMs": 50_000}
     message = MESSAGES[era]("tools/call", name="claim_job", arguments=arguments)
     connection = connect(server)
     send(connection, message, **(headers_of(message) if era == NEW else {}))
@@ -65,7 +65,7 @@ def test_a_client_that_disconnects_leaves_the_queue(server, era):
 def test_a_stopping_server_answers_waiting_calls(tmp_path):
     server = Server(f"sqlite:///{tmp_path}/drain.db").start()
     claimed(agent(server).claim("job"))
-    arguments = {"jobId": "job", "owner": "late", "waitMs": 60_000}
+    arguments = {"jobId": "job", "owner": "late", "waitMs": 50_000}
     with ThreadPoolExecutor() as pool:
         messages = [make("tools/call", name="claim_job", arguments=arguments) for make in (old, new)]
         heads = [{}, headers_of(messages[1])]
