@@ -210,7 +210,7 @@ def test_a_late_holder_learns_who_owns_the_job_now_and_no_secret(alice, bob, job
     assert (body["held_by"], body["held_since"]) == ("new", new["claimed_at"])
     assert body["expires_at"] == new["expires_at"]
     assert new["lease_id"].encode() not in answer.raw
-    assert not holds_value(body, new["token"])
+    assert not holds_value({**body, "status": None}, new["token"])  # the token may be 409
     ok(bob.heartbeat(job, new["lease_id"]))
 
 
