@@ -29,7 +29,7 @@ def test_the_async_client_has_the_same_methods_and_closing_stops_every_thread(tm
         return made
 
     made = asyncio.run(program())
-    wait_until(lambda: len(ours()) == before)
+    wait_until(lambda: len(ours()) <= before)  # one of an earlier test may end meanwhile
     with holdfast.open(tmp_path / "x.db") as client:
         assert client.check_task_status(made["id"])["payload"] == {"n": 1}
 
