@@ -15,6 +15,7 @@ from holdfast.operations.table import OPERATIONS
 from holdfast.transport.advice.doors import advise
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
+from holdfast.transport.mcp import listed_tools
 from holdfast.transport.mcp.arguments import choose_call, request_for_call
 from holdfast.transport.mcp.in_process import ToolResponse
 from holdfast.transport.mcp.listed_tools import UNTRUSTED_NOTE, ListedTools
@@ -47,6 +48,14 @@ def test_there_are_at_most_twenty_tools_in_a_fixed_order():
     assert [tool.name for tool in ListedTools(TOOL_SETS[DEFAULT]).listed] == ORDER
     assert len(DEFAULT_TOOLS) <= MOST_TOOLS
     assert [tool.name for tool in TOOL_LIST] == [*ORDER, *(tool.name for tool in OPERATOR_TOOLS)]
+
+
+def test_the_openapi_document_is_built_once_for_a_set(monkeypatch):
+    """It takes 60 ms; the first request to `/mcp` and every start of `holdfast mcp` wait for it."""
+    built = []
+    monkeypatch.setattr(listed_tools, "openapi", lambda: built.append(1) or DOCUMENT)
+    ListedTools(TOOL_SETS[OPERATOR])
+    assert len(built) == 1
 
 
 @pytest.mark.parametrize("name", TOOL_SETS)

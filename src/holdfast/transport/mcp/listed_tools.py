@@ -9,7 +9,7 @@ import mcp_types as types
 
 from holdfast.core.errors import Invalid
 from holdfast.transport import untrusted_text
-from holdfast.transport.http.system.openapi import openapi
+from holdfast.transport.http.system.openapi import Node, openapi
 from holdfast.transport.mcp.answers import summaries
 from holdfast.transport.mcp.answers.tool_door import ToolDoor
 from holdfast.transport.mcp.arguments import FindSpace, choose_call, request_for_call, with_space
@@ -49,8 +49,9 @@ class ListedTools:
         self.tools = tools
         self._by_name = tools.by_name
         self._find_space = find_space
+        document = openapi()
         self._fields = {
-            tool.name: {call.operation: self._fields_of(call) for call in tool.calls} for tool in tools.tools
+            tool.name: {call.operation: self._fields_of(call, document) for call in tool.calls} for tool in tools.tools
         }
         self.door = ToolDoor(tools, self._fields)
         self.listed = [self._render(tool) for tool in tools.tools]
@@ -84,8 +85,8 @@ class ListedTools:
                 response = with_warnings(response, document.get("warnings", []))
         return tool_result(response, called)
 
-    def _fields_of(self, call: Call) -> tuple[Field, ...]:
-        fields = fields_of(call, openapi())
+    def _fields_of(self, call: Call, document: Node) -> tuple[Field, ...]:
+        fields = fields_of(call, document)
         adapt = with_agent_defaults if self._is_agent else with_claim_time
         return adapt(call.operation, fields)
 
