@@ -76,21 +76,24 @@ class Served:
 
     def __init__(self, server):
         self.server = server
+        self.client = None
         self.start()
+
+    def start(self):
+        self.close()
+        self.server.start()
+        self.client = holdfast.Client(url_of(self.server), KEY, deadline=5)
 
     def call(self, operation, **arguments):
         return self.client.call(operation, **arguments)
 
     def kill(self):
-        self.client.close()
         self.server.kill()
 
     def close(self):
-        self.kill()
-
-    def start(self):
-        self.server.start()
-        self.client = holdfast.Client(url_of(self.server), KEY)
+        if self.client is not None:
+            self.kill()
+            self.client.close()
 
 
 def race(agents, name):
