@@ -54,7 +54,7 @@ class FrontedServer(Server):
 
     def processes(self):
         """The process ids of the engine process, which was started first, and of the fronts."""
-        children = [each for each in psutil.Process(self.process.pid).children() if each.status() != "zombie"]
+        children = [each for each in psutil.Process(self.process.pid).children() if _is_running(each)]
         return [child.pid for child in sorted(children, key=lambda child: child.create_time())]
 
     def engine(self):
@@ -94,3 +94,9 @@ def _tcp(pid):
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).net_connections("tcp")
     return []
+
+
+def _is_running(process):
+    with suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
