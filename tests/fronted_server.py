@@ -68,7 +68,7 @@ class FrontedServer(Server):
         """Whether a new connection belongs to a front."""
         with self._connect() as probe:
             ours = probe.getsockname()[1]
-            return any(each.raddr and each.raddr.port == ours for pid in self.fronts() for each in _tcp(pid))
+            return any(each.raddr and each.raddr.port == ours for pid in self.fronts() for each in tcp_connections(pid))
 
     def _serves_fronts(self, pid):
         with suppress(psutil.NoSuchProcess):
@@ -90,7 +90,8 @@ class FrontedServer(Server):
                     connection.recv(4096)
 
 
-def _tcp(pid):
+def tcp_connections(pid):
+    """The TCP connections of a process; none if it has ended."""
     with suppress(psutil.NoSuchProcess):
         return psutil.Process(pid).net_connections("tcp")
     return []

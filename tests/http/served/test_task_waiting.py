@@ -16,9 +16,11 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed, no_tasks
 from tests.compat.orchestrion.states import held, pending
 from tests.faults.raw_socket import read_answer
+from tests.fronted_server import tcp_connections
 from tests.http.job_client import Callers, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.proof_size import sized
+from tests.support import wait_until
 from tests.telemetry.conftest import Watch
 
 pytest_plugins = ["tests.http.fresh_accounts"]
@@ -69,6 +71,17 @@ def commits_blocked(server):
     yield
     connection.rollback()
     connection.close()
+
+
+def ask_and_leave(server, account, **fields):
+    """Claim a task, and disconnect once the server has the request."""
+    leaving = Waiter(account, wait_seconds=15, **fields)
+    port = leaving.connection.getsockname()[1]
+
+    wait_until(lambda: any(each.raddr and each.raddr.port == port for each in tcp_connections(server.process.pid)))
+    assert leaving.is_silent(SETTLED_SECONDS)
+    leaving.leave()
+    time.sleep(SETTLED_SECONDS)  # the server notices the disconnect
 
 
 def same_account_on(server, account):
@@ -190,10 +203,7 @@ def test_a_waiter_that_left_gets_nothing(account):
 def test_a_task_whose_claimer_left_before_the_grant_is_offered_again(account, server):
     made = pending(account)
     with commits_blocked(server):
-        leaving = Waiter(account, worker_id="gone", wait_seconds=15)
-        assert leaving.is_silent(SETTLED_SECONDS)
-        leaving.leave()
-        time.sleep(SETTLED_SECONDS)  # the server notices the disconnect
+        ask_and_leave(server, account, worker_id="gone")
     got = claimed(account.claim(worker_id="next", wait_seconds=5))
     assert (got["id"], got["attemptCount"], got["previousAttempt"]) == (made["id"], 1, None)
     assert [event["kind"] for event in events(account, f"subject=task:{made['id']}")] == [
@@ -205,10 +215,7 @@ def test_a_claim_with_a_key_whose_caller_left_is_kept_for_its_retry(account, ser
     caller = account.with_headers(Idempotency_Key=fresh())
     made = pending(account)
     with commits_blocked(server):
-        leaving = Waiter(caller, wait_seconds=15)
-        assert leaving.is_silent(SETTLED_SECONDS)
-        leaving.leave()
-        time.sleep(SETTLED_SECONDS)  # the server notices the disconnect
+        ask_and_leave(server, caller)
     got = claimed(caller.post("/v1/tasks/claim", {"wait_seconds": 15}))
     assert (got["id"], got["attempt"]) == (made["id"], 1)
     assert len(events(account, "kind=task.claimed")) == 1
