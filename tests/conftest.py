@@ -29,7 +29,7 @@ from tests.forked_workers import RUN_FOLDER, ForkedWorkers
 from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
 from tests.proof_size import FULL
-from tests.scheduling import choose_stores, folder_of, group_of, is_alone, sort_by_waiting
+from tests.scheduling import choose_stores, folder_of, group_of, is_alone, is_waiting, sort_by_waiting
 from tests.support import DrivenClock
 
 
@@ -49,7 +49,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if folder is not None and not FULL:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
     if config.option.workers > 1:
-        config.pluginmanager.register(ForkedWorkers(config.option.workers, group_of, folder_of, is_alone))
+        config.pluginmanager.register(ForkedWorkers(config.option.workers, group_of, folder_of, is_alone, is_waiting))
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

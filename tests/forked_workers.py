@@ -35,15 +35,18 @@ class ForkedWorkers:
         group_of: Callable[[pytest.Item], str],
         folder_of: Callable[[pytest.Item], str] = lambda item: str(item.path.parent),
         is_alone: Callable[[pytest.Item], bool] = lambda item: False,
+        is_waiting: Callable[[pytest.Item], bool] = lambda item: False,
     ) -> None:
         """Groups of one folder share what is expensive; groups that share nothing have folders of their own.
 
-        `is_alone` chooses tests that need the whole machine: they run at the end, when nothing else does.
+        `is_alone` chooses tests that need the whole machine: they run at the end, when nothing else does. `is_waiting`
+        chooses those that mostly wait: half of the workers run them first, while the others compute.
         """
         self._count = count
         self._folder_of = folder_of
         self._group_of = group_of
         self._is_alone = is_alone
+        self._is_waiting = is_waiting
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -62,8 +65,10 @@ class ForkedWorkers:
 
     def _run(self, session: pytest.Session, groups: list[list[int]], names: list[str]) -> None:
         folders = [self._folder_of(session.items[tests[0]]) for tests in groups]
-        queue = _Queue(groups, folders)
-        workers = [_Worker(name, session, queue) for name in names[: len(groups)]]
+        queue = _Queue(groups, folders, [self._is_waiting(session.items[tests[0]]) for tests in groups])
+        workers = [
+            _Worker(name, session, queue, waits=number % 2 == 1) for number, name in enumerate(names[: len(groups)])
+        ]
         _Parent(session, queue, workers).run()
 
 
@@ -71,12 +76,14 @@ class _Queue:
     """The groups that no worker has taken, in memory that all workers share.
 
     A worker goes on with the folder that it works on, because the tests of a folder share servers; then with a folder
-    that no other has begun; then it helps with the folder that has most groups left.
+    that no other has begun; then it helps with the folder that has most groups left. Before all this it takes the
+    groups that mostly wait, or those that compute, as long as there are any.
     """
 
-    def __init__(self, groups: list[list[int]], folders: list[str]) -> None:
+    def __init__(self, groups: list[list[int]], folders: list[str], waiting: list[bool]) -> None:
         self._groups = groups
         self._folders = folders
+        self._waiting = waiting
         self.all_tests = {test for group in groups for test in group}
         self._taken = mmap.mmap(-1, len(groups) or 1)
         self._stop = mmap.mmap(-1, 1)
@@ -85,23 +92,24 @@ class _Queue:
     def stop(self) -> None:
         self._stop[0] = 1
 
-    def tests(self) -> Iterator[int]:
+    def tests(self, *, waits: bool) -> Iterator[int]:
         """Numbers of tests, group after group, until all are taken or the run is stopped."""
         folder: str | None = None
-        while (group := self._take(folder)) is not None:
+        while (group := self._take(folder, waits)) is not None:
             folder = self._folders[group]
             for test in self._groups[group]:
                 if self._stop[0]:
                     return
                 yield test
 
-    def _take(self, folder: str | None) -> int | None:
+    def _take(self, folder: str | None, waits: bool) -> int | None:
         fcntl.lockf(self._lock, fcntl.LOCK_EX)
         try:
             left = [group for group in range(len(self._groups)) if not self._taken[group]]
             if not left:
                 return None
-            group = min(left, key=self._rank(folder, left))
+            preferred = [group for group in left if self._waiting[group] == waits] or left
+            group = min(preferred, key=self._rank(folder, left))
             self._taken[group] = 1
             return group
         finally:
@@ -125,12 +133,12 @@ class _Queue:
 class _Worker:
     """One forked process, seen from the parent."""
 
-    def __init__(self, name: str, session: pytest.Session, queue: _Queue) -> None:
+    def __init__(self, name: str, session: pytest.Session, queue: _Queue, *, waits: bool) -> None:
         self.name = name
         self.running: int | None = None
         self.problem = ""
         self.connection, sender = _FORK.Pipe(duplex=False)
-        self.process = _FORK.Process(target=_work, args=(self.name, session, queue, sender))
+        self.process = _FORK.Process(target=_work, args=(self.name, session, queue.tests(waits=waits), sender))
         self.process.start()
         sender.close()
 
@@ -250,7 +258,7 @@ class _Sender:
         self.keep("warning", {"warning": warning, "when": when, "nodeid": nodeid, "location": location})
 
 
-def _work(name: str, session: pytest.Session, queue: _Queue, connection: Connection) -> None:
+def _work(name: str, session: pytest.Session, tests: Iterator[int], connection: Connection) -> None:
     """The whole life of a worker."""
     config = session.config
     config.pluginmanager.unregister(name="terminalreporter")
@@ -261,16 +269,15 @@ def _work(name: str, session: pytest.Session, queue: _Queue, connection: Connect
     sender = _Sender(config, connection)
     config.pluginmanager.register(sender)
     try:
-        _run_tests(session, queue, sender)
+        _run_tests(session, tests, sender)
         session._setupstate.teardown_exact(None)  # nothing is left, unless the run was stopped
         sender.send()
     except BaseException:  # the parent reports it
         sender.send(("problem", traceback.format_exc()))
 
 
-def _run_tests(session: pytest.Session, queue: _Queue, sender: _Sender) -> None:
+def _run_tests(session: pytest.Session, tests: Iterator[int], sender: _Sender) -> None:
     """Run tests one after another; pytest must know the next one, to keep the fixtures that it shares."""
-    tests = queue.tests()
     following = next(tests, None)
     while following is not None:
         number, following = following, next(tests, None)

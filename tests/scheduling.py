@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -88,29 +87,33 @@ def group_of(item: pytest.Item) -> str:
 
 
 def folder_of(item: pytest.Item) -> str:
-    """What groups of tests share servers: a folder, or the group alone, as of a test that is spread."""
+    """What groups of tests share servers: a folder, or the group alone.
+
+    A test that is spread is alone, and so is a file that mostly waits: several of them wait at the same time.
+    """
     group = group_of(item)
-    if group == item.nodeid:
+    if group == item.nodeid or is_waiting(item):
         return group
     return next((folder for folder in SHARED_SERVERS if group.startswith(folder)), group)
 
 
-def sort_by_waiting(items: list[pytest.Item]) -> None:
-    """Put the longest units first, then the files that mostly wait, each followed by one that computes.
+def is_waiting(item: pytest.Item) -> bool:
+    """Whether a test is in a file that mostly waits."""
+    return _waiting_seconds(item) > 0
 
-    The seconds of a lease or of a grace period then pass while the other workers are busy.
-    """
+
+def sort_by_waiting(items: list[pytest.Item]) -> None:
+    """Put the browser first, then what waits or computes longest."""
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-    browser = [path for path, tests in files.items() if tests[0].nodeid.startswith(f"{BROWSER_FOLDER}/")]
-    waits = {path: max(map(_waiting_seconds, tests)) for path, tests in files.items()}
-    waiting = sorted((path for path in files if waits[path]), key=lambda path: -waits[path])
-    computing = sorted(
-        (path for path in files if not waits[path] and path not in browser), key=lambda path: not _is_heavy(files[path])
-    )
-    pairs = [path for pair in zip_longest(waiting, computing) for path in pair if path is not None]
-    items[:] = [item for path in (*browser, *pairs) for item in files[path]]
+
+    def rank(path: Path) -> tuple[bool, int, bool]:
+        tests = files[path]
+        in_browser = tests[0].nodeid.startswith(f"{BROWSER_FOLDER}/")
+        return not in_browser, -max(map(_waiting_seconds, tests)), not _is_heavy(tests)
+
+    items[:] = [item for path in sorted(files, key=rank) for item in files[path]]
 
 
 def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:

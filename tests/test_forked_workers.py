@@ -93,12 +93,20 @@ def test_a_run_that_stops_at_the_first_failure_says_so(run):
 def test_a_worker_goes_on_with_its_folder_then_begins_another_then_helps():
     """The tests of a folder share servers."""
     folders = [*"aabbbccc"]
-    queue = forked_workers._Queue([[number] for number in range(len(folders))], folders)
-    first, second = queue.tests(), queue.tests()
+    queue = forked_workers._Queue([[number] for number in range(len(folders))], folders, [False] * len(folders))
+    first, second = queue.tests(waits=False), queue.tests(waits=False)
     taken = [next(worker) for worker in (first, second, first, second, first, second, first, second)]
     assert [folders[number] for number in taken] == ["a", "b", "a", "b", "c", "b", "c", "c"]
     assert len(set(taken)) == len(folders)
     assert [*first, *second] == []
+
+
+def test_one_worker_waits_while_the_other_computes():
+    waiting = [True, True, False, False, False]
+    queue = forked_workers._Queue([[number] for number in range(5)], [*"abcde"], waiting)
+    waits, computes = queue.tests(waits=True), queue.tests(waits=False)
+    assert [next(worker) for worker in (waits, computes, waits, computes, waits)] == [0, 2, 1, 3, 4]
+    assert [*waits, *computes] == []
 
 
 def test_a_test_that_needs_the_machine_runs_when_all_others_have_ended(run):

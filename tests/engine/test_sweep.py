@@ -16,6 +16,8 @@ from holdfast.engine import sweep
 from holdfast.engine.sweep import MAX_SLEEP, expiry_command
 from tests.support import ACCOUNT, a_lease, a_session, check_log, claim, every, put, wait_until
 
+pytestmark = pytest.mark.waits(6)
+
 
 def row_of(engine, name="job"):
     return engine.read(lambda reader: reader.row(Lease, ACCOUNT, name))

@@ -14,6 +14,8 @@ from holdfast.engine.sweep import expiry_command
 from tests.support import ACCOUNT, check_log, every, put, wait_until
 from tests.task_commands import a_claimed, beat, complete, create, take, take_this
 
+pytestmark = pytest.mark.waits(6)
+
 SHORT = SECOND // 4
 
 

@@ -30,6 +30,8 @@ from tests.support import (
     wait_until,
 )
 
+pytestmark = pytest.mark.waits(6)
+
 KEY = ("leases", ACCOUNT, "job")
 PROMPT = 0.1
 

@@ -13,6 +13,8 @@ from tests.compat.octostore.server import TOKENS, Server
 from tests.faults.raw_socket import connect, read_answer
 from tests.http.job_client import ROOT_KEY, Callers, agent, claimed, fresh, held, job_path, ok, unavailable
 
+pytestmark = pytest.mark.waits(12)
+
 PATIENCE_SECONDS = 8.0
 
 

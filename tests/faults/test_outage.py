@@ -15,6 +15,8 @@ from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, held, ok, una
 from tests.postgres import Postgres
 from tests.store_inspection import assert_store_is_consistent
 
+pytestmark = pytest.mark.waits(20)
+
 FAST_STOP, CRASH = 2, 3
 RETURN_SECONDS = 8.0
 

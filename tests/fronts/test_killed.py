@@ -9,11 +9,14 @@ import time
 from contextlib import suppress
 
 import psutil
+import pytest
 
 from tests.compat.octostore.expect import eventually
 from tests.http.job_client import Callers, agent, claimed, fresh, held, ok, wait_on_a_socket
 from tests.proof_size import sized
 from tests.support import wait_until
+
+pytestmark = pytest.mark.waits(8)
 
 RESTART_SECONDS = 5
 """Within this time a killed process is replaced, also on a busy machine."""

@@ -13,6 +13,8 @@ from tests.http.job_client import ROOT_KEY, Callers, agent, claimed, fresh
 from tests.support import wait_until
 from tests.telemetry.conftest import Watch
 
+pytestmark = pytest.mark.waits(6)
+
 ROUNDS = 24
 
 

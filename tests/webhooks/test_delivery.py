@@ -10,6 +10,8 @@ from tests.http.job_client import claimed, fresh, ok
 from tests.http.metrics_parser import scrape
 from tests.support import wait_until
 
+pytestmark = pytest.mark.waits(10)
+
 
 def deliveries(admin, webhook, query=""):
     return ok(admin.get(f"/v1/webhooks/{webhook['webhook_id']}/deliveries{query}"))["deliveries"]

@@ -8,6 +8,7 @@ fork, as `python -m holdfast`.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import subprocess
@@ -27,6 +28,8 @@ _NEEDED = [
     "holdfast.transport.cli.commands.call",
     "holdfast.transport.cli.commands.serve",
     "holdfast.transport.http.protocol",
+    "holdfast.transport.mcp.server",
+    "mcp.server.streamable_http_manager",
     "uvicorn.lifespan.on",
     "uvicorn.loops.auto",
 ]
@@ -98,6 +101,7 @@ def _place(file: IO[Any]) -> str:
 
 def _live(words: list[str], environment: dict[str, str], places: list[str], folder: Path) -> None:
     """Run a child process to its end."""
+    gc.freeze()  # what the parent imported: a collection would copy the memory of all of it
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)

@@ -25,6 +25,8 @@ from tests.http.job_client import ROOT_KEY, Callers, fresh, job_path, pointers, 
 from tests.http.job_client import root as root_of
 from tests.http.replies import done, events
 
+pytestmark = pytest.mark.waits(6)
+
 DOCUMENT = {
     "keyId", "name", "source", "shown", "scopes", "prefix", "createdAt", "expiresAt", "oldKeyUntil", "revokedAt",
     "lastUsedAt", "agent_contract",

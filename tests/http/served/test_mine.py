@@ -7,6 +7,8 @@ from tests.http.job_client import job_path
 from tests.http.replies import done
 from tests.http.session_client import begin, claim_job, claim_task
 
+pytestmark = pytest.mark.waits(9)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 

@@ -9,6 +9,8 @@ from tests.http.job_client import Callers, fresh, job_path, lost, pointers
 from tests.http.replies import done, events, nothing_changes, refused, refused_as_problem
 from tests.http.session_client import beat, begin, claim_job, claim_task, close, path, resume, write
 
+pytestmark = pytest.mark.waits(9)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 CONTEXT = {

@@ -7,6 +7,8 @@ from tests.compat.orchestrion.states import completed, dead, held, pending, retr
 from tests.http.job_client import Callers
 from tests.http.replies import caused_by, done, nothing_changes, refused
 
+pytestmark = pytest.mark.waits(8)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 MODES = ("pending", "request", "force")

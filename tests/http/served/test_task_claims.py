@@ -9,6 +9,8 @@ from tests.http.job_client import Callers, fresh
 from tests.http.replies import claimed_many, done, events, nothing_changes, refused
 from tests.http.session_client import begin
 
+pytestmark = pytest.mark.waits(9)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 

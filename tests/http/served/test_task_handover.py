@@ -7,6 +7,8 @@ from tests.compat.orchestrion.states import held
 from tests.http.replies import done, refused
 from tests.http.session_client import begin
 
+pytestmark = pytest.mark.waits(9)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 LEFT = {"checkpoint": {"page": [1, 2, {"x": None}]}, "note": "mind the gap"}

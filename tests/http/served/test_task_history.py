@@ -7,6 +7,8 @@ from tests.compat.orchestrion.states import held, pending
 from tests.http.replies import done, events, refused
 from tests.http.session_client import begin
 
+pytestmark = pytest.mark.waits(9)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 

@@ -6,6 +6,8 @@ from tests.compat.orchestrion.expect import claimed, ids_of, instant
 from tests.compat.orchestrion.states import dead, held
 from tests.http.replies import caused_by, done, nothing_changes, refused
 
+pytestmark = pytest.mark.waits(9)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 MILLISECOND = 0.001

@@ -23,6 +23,8 @@ from tests.proof_size import sized
 from tests.support import wait_until
 from tests.telemetry.conftest import Watch
 
+pytestmark = pytest.mark.waits(8)
+
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 IDLE_SECONDS = sized(1, 45)

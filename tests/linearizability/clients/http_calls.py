@@ -191,7 +191,7 @@ def _refusal(call: Call, body: dict[str, Any]) -> dict[str, Any]:
         return {"is": "absent"}
     if code == "reservation_not_found" and call.verb == "read_reservation":
         return {"is": "absent"}
-    if code == "validation_failed" and call.verb == "release_reservation":
+    if code == "invalid_request" and call.verb == "release_reservation":
         return {"is": "not_reserved"}
     if code == "session_not_found" and call.verb == "read_session":
         return {"is": "over", "generation": 0, "held": []}
