@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -38,8 +39,9 @@ ONE_STORE = (
 """Folders whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
 
 That both stores behave alike is proved by tests/store and by the differential tests. A test that proves a promise runs
-on both in any case.
+on both in any case; if it has many cases, such as one for each operation, half of them run on each store.
 """
+MANY_CASES = 50
 PROMISES = Path(__file__).parents[1] / "docs" / "explanation" / "promises.md"
 HEAVY = (
     "tests/openapi/test_sqlite.py",
@@ -119,9 +121,11 @@ def sort_by_waiting(items: list[pytest.Item]) -> None:
 def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:
     """Remove and return one of every two tests that differ only in their store, in the folders of one store each."""
     proofs = set(re.findall(r"`(test_\w+)`", PROMISES.read_text()))
+    cases = Counter(item.name.partition("[")[0] for item in items)
+    on_both = {name for name in proofs if cases[name] <= MANY_CASES}
     pairs: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.startswith(ONE_STORE) and item.name.partition("[")[0] not in proofs:
+        if item.nodeid.startswith(ONE_STORE) and item.name.partition("[")[0] not in on_both:
             pairs.setdefault(_STORE.sub("", item.nodeid), []).append(item)
     both = [tests for tests in pairs.values() if len(tests) == 2]
     removed = [tests[number % 2] for number, tests in enumerate(both)]
