@@ -27,7 +27,6 @@ from holdfast.engine.waiting.names import NameWaiters
 from holdfast.engine.waiting.reservations import ReservationWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
 from holdfast.store.memory.deliveries import MemoryDeliveries
-from tests.proof_size import FULL
 from tests.simulation.activities import WAIT_SECONDS, JobActivity, SessionActivity
 from tests.simulation.clients import BASE, Activity
 from tests.simulation.database import Connection, DatabaseReader, DatabaseTransaction
@@ -270,6 +269,7 @@ BUGS = [
     Bug(completed_tasks_can_be_requeued, "P11", TaskActivity),
     Bug(a_release_wakes_no_waiter, "P12", JobActivity),
     Bug(a_new_task_wakes_no_waiter, "P12", TaskActivity),
+    Bug(a_woken_waiter_forgets_that_the_name_was_freed_again, "P12", OneJobActivity),
     Bug(notices_of_other_servers_wake_no_waiter, "P12", JobActivity),
     Bug(the_end_of_a_session_misses_one_lease, "P5", SessionActivity),
     Bug(tasks_are_counted_twice, "P9", TaskActivity),
@@ -288,8 +288,6 @@ BUGS = [
     Bug(a_released_reservation_wakes_no_waiter, "P12", ReservationActivity),
     Bug(webhook_cursors_move_without_their_deliveries, "P20"),
 ]
-if FULL:  # a race that takes hundreds of seeds
-    BUGS.append(Bug(a_woken_waiter_forgets_that_the_name_was_freed_again, "P12", OneJobActivity))
 
 
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.plant.__name__)
