@@ -80,6 +80,23 @@ def test_every_host_is_configured_and_undo_leaves_git_status_clean(shell, reposi
     assert git(repository, "status", "--porcelain", "--ignored") == ""
 
 
+@pytest.mark.parametrize("is_found", [True, False], ids=["on the PATH", "elsewhere"])
+def test_hosts_start_the_program_that_they_find_or_else_the_published_package(shell, repository, is_found):
+    found = shell.home / "bin"
+    found.mkdir()
+    if is_found:
+        (found / "holdfast").write_text("#!/bin/sh\n")
+        (found / "holdfast").chmod(0o755)
+    shell.more["PATH"] = str(found)
+    written = shell("init", repository, "--yes", "--host", "all")
+    assert ("not on the PATH, so hooks do nothing" in written.err) is not is_found
+    published = ["uvx", "--from", "holdfast[mcp]", "holdfast", "mcp"]
+    for host in HOSTS:
+        entry = servers(repository, host)["holdfast"]
+        words = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
+        assert words == (["holdfast", "mcp"] if is_found else published)
+
+
 def servers(repository, host):
     path = repository / host.mcp.path
     path = path if path.exists() else path.with_suffix(".jsonc")

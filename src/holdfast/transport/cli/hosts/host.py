@@ -15,7 +15,8 @@ class McpFile(NamedTuple):
     servers: str
     """Key of the object that has the servers; for TOML, of the table."""
     entry: dict[str, Any]
-    """Our entry, in which `{url}` is the server's address."""
+    """Our entry. In it `{url}` is the server's address, `{words}` the command that starts MCP over stdio, `{program}`
+    its first word and `{arguments}` the others."""
 
 
 class HookEvent(NamedTuple):

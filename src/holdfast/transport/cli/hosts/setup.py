@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,11 @@ from holdfast.transport.cli.hosts.host import Hooks, Host
 from holdfast.transport.cli.hosts.rules import MCP_RULES, skill
 from holdfast.transport.cli.hosts.table import HOSTS
 
-_AGENTS = "AGENTS.md"
+INSTALLED = (NAME, "mcp")
+PUBLISHED = ("uvx", "--from", f"{NAME}[mcp]", *INSTALLED)
+"""Commands that start MCP over stdio: it works with every server, also one that was installed without MCP."""
+
+_AGENTS, _URL = "AGENTS.md", "{url}"
 
 
 def hosts_in_use(folder: Path) -> list[Host]:
@@ -30,21 +34,23 @@ def hosts_in_use(folder: Path) -> list[Host]:
     return [host for host in HOSTS if any((folder / sign).exists() for sign in host.signs)]
 
 
-def files_of(folder: Path, hosts: list[Host], url: str, *, require_claim: bool = False) -> list[AgentFile]:
+def files_of(
+    folder: Path, hosts: list[Host], url: str, *, require_claim: bool = False, command: Sequence[str] = PUBLISHED
+) -> list[AgentFile]:
     """All files for these hosts. Two paths that lead to one file are one."""
     files: dict[Path, AgentFile] = {}
     flags = _flags(url, require_claim=require_claim)
-    for file in _all_files(folder, hosts, url, flags):
+    for file in _all_files(folder, hosts, _values(url, command), flags):
         same = files.setdefault(file.path.resolve(), file)
         if same is not file and isinstance(same, JsonFile) and isinstance(file, JsonFile):
             same.entries += file.entries
     return list(files.values())
 
 
-def _all_files(folder: Path, hosts: list[Host], url: str, flags: str) -> Iterator[AgentFile]:
+def _all_files(folder: Path, hosts: list[Host], values: Mapping[str, Any], flags: str) -> Iterator[AgentFile]:
     yield MarkedBlock(folder, _AGENTS, MCP_RULES)
     for host in hosts:
-        entry = _fill(host.mcp.entry, url)
+        entry = _fill(host.mcp.entry, values)
         path = _existing(folder, host.mcp.path)
         if path.endswith(".toml"):
             yield TomlTable(folder, path, host.mcp.servers, entry)
@@ -53,7 +59,7 @@ def _all_files(folder: Path, hosts: list[Host], url: str, flags: str) -> Iterato
         yield _hook_file(folder, host, flags)
         yield from (MarkedBlock(folder, name, MCP_RULES) for name in host.instructions if (folder / name).exists())
         if host.skill is not None:
-            yield OwnFile(folder, host.skill, skill(url), f"name: {NAME}\n")
+            yield OwnFile(folder, host.skill, skill(values[_URL]), f"name: {NAME}\n")
     yield SpaceFile(folder)
 
 
@@ -89,8 +95,14 @@ def _existing(folder: Path, path: str) -> str:
     return f"{path}c" if path.endswith(".json") and (folder / f"{path}c").exists() else path
 
 
-def _fill(value: Any, url: str) -> Any:
-    """An entry with the address of the server."""
+def _values(url: str, command: Sequence[str]) -> dict[str, Any]:
+    """What takes the place of the words in braces."""
+    program, *arguments = command
+    return {_URL: url, "{words}": [*command], "{program}": program, "{arguments}": arguments}
+
+
+def _fill(value: Any, values: Mapping[str, Any]) -> Any:
+    """An entry with these values."""
     if isinstance(value, dict):
-        return {key: _fill(each, url) for key, each in value.items()}
-    return value.replace("{url}", url) if isinstance(value, str) else value
+        return {key: _fill(each, values) for key, each in value.items()}
+    return values.get(value, value) if isinstance(value, str) else value

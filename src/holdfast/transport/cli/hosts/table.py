@@ -10,13 +10,11 @@ CLAUDE_ANSWER, GEMINI_ANSWER, CURSOR_ANSWER = "claude", "gemini", "cursor"
 SECONDS = 10
 """Time limit of a hook."""
 
-_COMMAND, _ARGS = "uvx", ["--from", "holdfast[mcp]", "holdfast", "mcp"]
-# Over stdio: this works with every server, also one that was installed without MCP.
-
 
 def _stdio(owner: str, **more: Any) -> dict[str, Any]:
     """The entry that most hosts share. The key is not in it: hosts pass their environment on to the server."""
-    return {**more, "command": _COMMAND, "args": _ARGS, "env": {"HOLDFAST_URL": "{url}", "HOLDFAST_OWNER": owner}}
+    environment = {"HOLDFAST_URL": "{url}", "HOLDFAST_OWNER": owner}
+    return {**more, "command": "{program}", "args": "{arguments}", "env": environment}
 
 
 def _events(names: tuple[str, str, str, str, str], matcher: str | None) -> tuple[HookEvent, ...]:
@@ -82,8 +80,8 @@ HOSTS = (
             ".mcp.json",
             "mcpServers",
             {
-                "command": _COMMAND,
-                "args": _ARGS,
+                "command": "{program}",
+                "args": "{arguments}",
                 "env": {
                     "HOLDFAST_URL": "{url}",
                     "HOLDFAST_OWNER": "claude-code",
@@ -164,7 +162,7 @@ HOSTS = (
             "mcp",
             {
                 "type": "local",
-                "command": [_COMMAND, *_ARGS],
+                "command": "{words}",
                 "environment": {"HOLDFAST_URL": "{url}", "HOLDFAST_OWNER": "opencode"},
                 "enabled": True,
             },
