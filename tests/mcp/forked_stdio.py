@@ -53,7 +53,8 @@ def _run(words: list[str], environment: dict[str, str], folder: Path | None, sou
         os.dup2(source, 0)
         os.dup2(target, 1)
         os.closerange(3, 4096)
-        sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115 - until it ends
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115 - until it ends
+        sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False)  # noqa: SIM115
         os.environ.clear()
         os.environ.update(environment)
         os.chdir(folder or Path.cwd())

@@ -61,7 +61,6 @@ def test_stdout_has_only_protocol_messages(tmp_path):
     ("flags", "settings", "message"),
     [
         ([], {"URL": "http://far.example:7700", "API_KEY": KEY}, "HOLDFAST_URL: must be https"),
-        ([], {"URL": "https://far.example"}, "HOLDFAST_API_KEY"),
         (["--store", "mysql://x"], {}, "--store: expected"),
     ],
 )
@@ -72,7 +71,7 @@ def test_a_configuration_error_is_on_stderr_with_exit_status_2(flags, settings, 
     assert KEY not in done.stderr
 
 
-def test_an_unreachable_server_and_a_wrong_key_are_refusals(server):
+def test_an_unreachable_server_and_a_wrong_or_missing_key_are_refusals(server):
     async def ask():
         nowhere = {"URL": f"http://127.0.0.1:{free_port()}", "API_KEY": KEY}
         async with over_stdio(**nowhere) as me:
@@ -83,6 +82,11 @@ def test_an_unreachable_server_and_a_wrong_key_are_refusals(server):
         async with over_stdio(**wrong_key) as me:
             found = await me.refused("claim_job", jobId="x", owner="me")
             assert (found["status"], found["agent_contract"]["next_actions"][0]["action"]) == (401, "authenticate")
+        async with over_stdio(URL=f"http://127.0.0.1:{server.port}") as me:
+            found = await me.refused("claim_job", jobId="x", owner="me")
+            (advice,) = found["agent_contract"]["next_actions"]
+            assert (found["error"], advice["action"]) == ("missing_api_key", "authenticate")
+            assert advice["description"].startswith("Set `HOLDFAST_API_KEY`")
 
     asyncio.run(ask())
 

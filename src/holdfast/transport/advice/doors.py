@@ -16,7 +16,7 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import HoldfastError
 from holdfast.operations.operation import Operation
 from holdfast.transport.advice import orchestrion
-from holdfast.transport.advice.contract import Action, Contract, action, continue_work, contract, work_over
+from holdfast.transport.advice.contract import WITHOUT_KEY, Action, Contract, action, continue_work, contract, work_over
 from holdfast.transport.advice.refusals import Refusal, for_refusal
 from holdfast.transport.http.routing import Router
 
@@ -29,6 +29,10 @@ _HOLDERS = {"claim_task", "claim_task_by_id", "heartbeat"}
 """Operations whose answer shows a task to its holder."""
 _HINTS = {kind.code: kind.hint for kind in (errors.Invalid, errors.IdempotencyConflict, errors.InvalidTransition)}
 _ASK_AGAIN_SECONDS = 30
+
+
+SET_KEY = f"Set `HOLDFAST_API_KEY` in the environment, or where the host configures this MCP server. {WITHOUT_KEY}"
+"""A program is given its key before it starts; over HTTP a caller sends it."""
 
 
 class Door(Protocol):
@@ -102,6 +106,8 @@ def _step(step: Action, door: Door, document: Document, called: str) -> Action |
         called = operation.name
     elif "endpoint" in step:
         plain["description"] = f"{step.get('description') or 'Fetch it from'}: {step['endpoint']}"
+    if step["action"] == "authenticate":
+        plain["description"] = SET_KEY
     if "description" in plain:
         plain["description"] = _reword(plain["description"], door, called)
     return plain

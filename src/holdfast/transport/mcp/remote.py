@@ -18,12 +18,13 @@ TIMEOUT_SECONDS = 90.0
 
 
 class RemoteSender:
-    """Sends requests to a server over HTTP, with one API key."""
+    """Sends requests to a server over HTTP, with one API key or without any."""
 
-    def __init__(self, url: str, key: str) -> None:
+    def __init__(self, url: str, key: str | None) -> None:
         self._url = url.rstrip("/")
         self._client = httpx2.AsyncClient(
-            headers={"Authorization": f"Bearer {key}"}, timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0)
+            headers={} if key is None else {"Authorization": f"Bearer {key}"},
+            timeout=httpx2.Timeout(TIMEOUT_SECONDS, connect=10.0),
         )
 
     async def send(self, request: ToolRequest) -> ToolResponse:

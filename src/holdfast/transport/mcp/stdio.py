@@ -44,7 +44,7 @@ class Served(msgspec.Struct, frozen=True):
     """The set of tools."""
 
 
-def serve_remote(url: str, key: str, times: AgentTimes, tools: str) -> None:
+def serve_remote(url: str, key: str | None, times: AgentTimes, tools: str) -> None:
     """Serve MCP until stdin ends, with the tools of a set calling a server over HTTP."""
     asyncio.run(_serve_remote(url, key, times, tools))
 
@@ -57,7 +57,7 @@ def serve_embedded(engine: Engine, settings: Settings, store: str, times: AgentT
     asyncio.run(_serve_embedded(engine, settings, store, times, tools))
 
 
-async def _serve_remote(url: str, key: str, times: AgentTimes, tools: str) -> None:
+async def _serve_remote(url: str, key: str | None, times: AgentTimes, tools: str) -> None:
     remote = RemoteSender(url, key)
     try:
         served = Served(url.rstrip("/"), f"the server at {url}", tools)

@@ -43,9 +43,9 @@ def _serve_server(url: str, key: FoundKey | None, tools: str) -> int:
     problem = url_problem(url)
     if problem is not None:
         return _report(f"HOLDFAST_URL: {problem}", CONFIGURATION)
-    if key is None:
+    if key is None:  # it is served all the same: the refusal of every call tells the agent what to do
         how = "set HOLDFAST_API_KEY to one that its operator gives you; `holdfast doctor` says what is used"
-        return _report(f"there is no key for {url}: {how}", CONFIGURATION)
+        _report(f"there is no key for {url}, so every call is refused: {how}", CONFIGURATION)
     reader = Reader({}, os.environ)
     times = {name: reader.number(name) for name in _TIMES}
     if reader.problems:
@@ -53,7 +53,7 @@ def _serve_server(url: str, key: FoundKey | None, tools: str) -> int:
     # Imported late: wrong settings are reported without loading the MCP library.
     from holdfast.transport.mcp.stdio import AgentTimes, serve_remote
 
-    serve_remote(url, key.key, AgentTimes(*times.values()), tools)
+    serve_remote(url, None if key is None else key.key, AgentTimes(*times.values()), tools)
     return OK
 
 
