@@ -56,6 +56,7 @@ def use_every_tool(inspector):
     inspector.call("heartbeat_job", **job, checkpoint={"page": 1})
     inspector.call("get_job_owner", jobId=JOB)
     inspector.call("list_claimed_jobs")
+    inspector.call("my_work")
     inspector.call("release_job", **job, note="done")
     mine = inspector.call("claim_job", jobId=JOB, alternatives=[f"{JOB}-2"], owner="inspector")
     inspector.call("release_job", jobId=mine["job_id"], leaseId=mine["lease_id"])
