@@ -19,6 +19,7 @@ from bench.tree import PRESENT, ROOT, older_tree
 from tests.proof_size import FULL
 
 SECONDS = 0.05
+full_size = pytest.mark.skipif(not FULL, reason="starts many servers: part of make prove")
 
 
 @pytest.fixture
@@ -37,19 +38,17 @@ def test_requests_are_measured_beside_both_echo_servers(new_store):
     assert figures.median("sqlite.jobs.2.rate") == pytest.approx(2 * figures.median("sqlite.jobs.2.cycles"))
 
 
+@full_size
 def test_the_other_figures_are_those_of_the_page(new_store, tmp_path):
     figures = Figures()
     measure_one_process(figures, "sqlite", new_store, [PRESENT], SECONDS)
     measure_tasks(figures, "sqlite", new_store, [PRESENT], SECONDS)
     measure_reservations(figures, "sqlite", new_store, SECONDS, held=60)
-    expected = {name for name, *_ in OTHERS if name.startswith("sqlite")}
-    if FULL:  # these start a server each
-        accounts.measure_limits(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
-        measure_engine(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
-        measure_embedded(figures, "sqlite", new_store, [PRESENT], SECONDS)
-        measure_idle(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
-        assert expected <= set(figures.rounds)
-    assert expected & set(figures.rounds)
+    accounts.measure_limits(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
+    measure_engine(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
+    measure_embedded(figures, "sqlite", new_store, [PRESENT], SECONDS)
+    measure_idle(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
+    assert {name for name, *_ in OTHERS if name.startswith("sqlite")} <= set(figures.rounds)
 
 
 def test_no_request_for_files_that_is_accepted_takes_long():
@@ -75,14 +74,14 @@ def _short(monkeypatch):
     monkeypatch.setattr(stores, "IN_MEMORY", True)
 
 
+@full_size
 @pytest.mark.usefixtures("_short")
 def test_cost_is_measured_against_rows_waiters_and_accounts(new_store):
     rows = growth.by_rows(new_store, [300])
     assert [line.split(" | ")[0].strip("| ") for line in rows.splitlines()[2:]] == list(growth.VERBS)
     assert "| job cycle |" in growth.by_waiters(new_store, [3])
-    if FULL:
-        assert "| claim " in growth.by_accounts(new_store, [11])
-        assert "| claim " in growth.by_filling([10])
+    assert "| claim " in growth.by_accounts(new_store, [11])
+    assert "| claim " in growth.by_filling([10])
 
 
 def test_growth_that_is_too_much_is_called_missed():
