@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import random
-import threading
 import time
 from typing import ClassVar
 
 import pytest
 
 from holdfast.core.errors import Draining, ReservationMissing, TooManyWaiters
-from holdfast.core.event import Event, apply
-from holdfast.core.reservation.patterns import meet
+from holdfast.core.event import Event
 from holdfast.core.reservation.row import (
     EXCLUSIVE,
     PLACE_LIFETIME,
     SHARED,
     WAIT_LIFETIME,
     Reservation,
-    patterns_in,
 )
 from holdfast.core.row import SECOND
 from holdfast.engine.engine import Engine
@@ -26,6 +22,7 @@ from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
 from tests.proof_size import sized
+from tests.reservation_agents import check_grants, run_agents, some_patterns
 from tests.reservation_commands import release_paths, reserve
 from tests.support import ACCOUNT, CAUSE, check_log, every, promptly, run, wait_until
 
@@ -321,7 +318,6 @@ def test_the_wait_of_a_living_server_outlasts_its_lifetime(engine, monkeypatch):
 
 # -- many agents on two servers ----------------------------------------------------------------------------------
 
-PATTERNS = ["**", "a/", "a/*", "a/b", "a/b/", "a/b/c", "*/b", "**/c", "d", "d/*", "?", "a/b/?", "e/**/f", "e/g/f"]
 AGENTS = sized(8, 32)
 ROUNDS = sized(60, 2_000)
 
@@ -329,57 +325,15 @@ ROUNDS = sized(60, 2_000)
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_no_two_agents_hold_patterns_that_meet_and_nobody_is_overtaken(kind, opened, started, covered):
     engines = [started(opened(kind)) for _ in range(2)]
-    numbers, lock, failures = iter(range(ROUNDS)), threading.Lock(), []
 
-    def agent(seed):
-        rng = random.Random(seed)
-        try:
-            while (number := next_number()) is not None:
-                name, engine = f"r{number}", rng.choice(engines)
-                paths = tuple(rng.sample(PATTERNS, rng.randint(1, 3)))
-                mode = rng.choice([EXCLUSIVE, EXCLUSIVE, SHARED])
-                outcome = engine.call(waits(name, *paths, mode=mode, ttl=120 * SECOND), 120.0)
-                assert type(outcome) is Reserved, outcome
-                time.sleep(rng.uniform(0, 0.003))
-                rng.choice(engines).call(release_paths(outcome.row.id, lease_id=outcome.lease_id))
-        except Exception as error:  # reported by the test's own thread
-            failures.append(error)
+    def one_round(number, rng):
+        mode = rng.choice([EXCLUSIVE, EXCLUSIVE, SHARED])
+        command = waits(f"r{number}", *some_patterns(rng), mode=mode, ttl=120 * SECOND)
+        outcome = rng.choice(engines).call(command, 120.0)
+        assert type(outcome) is Reserved, outcome
+        time.sleep(rng.uniform(0, 0.003))
+        rng.choice(engines).call(release_paths(outcome.row.id, lease_id=outcome.lease_id))
 
-    def next_number():
-        with lock:
-            return next(numbers, None)
-
-    threads = [threading.Thread(target=agent, args=(seed,)) for seed in range(AGENTS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
-    rows = every(engines[0].store, Reservation)
-    assert len(rows) == ROUNDS
-    check_history(engines[0].store)
+    run_agents(AGENTS, ROUNDS, one_round)
+    assert check_grants(every(engines[0].store, Event)) == ROUNDS
     covered("reservations", ROUNDS)
-
-
-def check_history(store):
-    """Replay the log: whoever was granted met no holder and nobody that had waited longer."""
-    now_open: dict[str, Reservation] = {}
-    for event in every(store, Event):
-        noun, _, row_id = event.subject.partition(":")
-        if noun != "reservation":
-            continue
-        row = apply(now_open.get(row_id, Reservation(event.account, row_id)), event)
-        if event.kind == "reservation.reserved":
-            mine = now_open.get(row_id)
-            for other in now_open.values():
-                if other.id == row_id or EXCLUSIVE not in (row.mode, other.mode):
-                    continue
-                meets = any(meet(one, two) for one in patterns_in(row.paths) for two in patterns_in(other.paths))
-                assert not (meets and other.proof is not None), (row, other)
-                if other.proof is None:
-                    assert not (meets and (mine is None or other.arrived_at < mine.arrived_at)), (row, other)
-        if row.ended_at is not None:
-            now_open.pop(row_id, None)
-        else:
-            now_open[row_id] = row
-    assert now_open == {}

@@ -5,12 +5,17 @@ import time
 import pytest
 
 from tests.http.job_client import Callers, fresh, ok, root
+from tests.proof_size import sized
+from tests.reservation_agents import check_grants, run_agents, some_patterns
+from tests.store_inspection import events_of
 from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(8)
 
 LIFETIME = 6.0
 """Seconds for which a waiter stays without a sign of life from its server."""
+AGENTS = sized(6, 32)
+ROUNDS = sized(40, 2_000)
 BUSY = 6.0
 """Seconds by which a busy machine may be late."""
 
@@ -59,6 +64,22 @@ def test_files_are_handed_on_across_servers_in_the_order_of_arrival(servers, spa
             assert (held["status"], held["owner"]) == ("reserved", f"w{number}")
             tokens.append(held["token"])
     assert tokens == sorted(set(tokens))
+
+
+def test_agents_of_two_servers_hold_no_patterns_that_meet_and_nobody_is_overtaken(servers, space, covered):
+    callers = [*map(root, servers)]
+
+    def one_round(number, rng):
+        mode = rng.choice(["exclusive", "exclusive", "shared"])
+        asked = {"mode": mode, "wait_seconds": 15}
+        held = reserve(rng.choice(callers), space, f"agent-{number}", *some_patterns(rng), **asked)
+        assert held["status"] == "reserved", held
+        time.sleep(rng.uniform(0, 0.003))
+        release(rng.choice(callers), held)
+
+    run_agents(AGENTS, ROUNDS, one_round)
+    assert check_grants(events_of(servers[0].store)) == ROUNDS
+    covered("reservations", ROUNDS)
 
 
 def test_the_waiter_of_a_killed_server_keeps_its_place_and_is_in_nobodys_way_after_six_seconds(servers, space):
