@@ -189,12 +189,12 @@ def test_tool_use_renews_what_is_due_and_forgets_what_was_lost(agents, shell, jo
     owner = window_owner("agent-a", "s-1")
     in_window = Shell(shell.port, shell.key, a.home, {"HOLDFAST_OWNER": owner})
     for name in ("kept", "lost", "long"):
-        in_window("claim", f"{job}-{name}", "--ttl", 3600 if name == "long" else 1)
+        in_window("claim", f"{job}-{name}", "--ttl", 3600 if name == "long" else 60)
     shell("force-release", f"{job}-lost", "--reason", "stuck")
     (file,) = [file for file in shell.home.rglob("agents/*.json") if owner in file.read_text()]
     document = json.loads(file.read_text())
     for key in ("kept", "lost"):
-        document["held"][f"job:{job}-{key}"]["until"] -= 0.5
+        document["held"][f"job:{job}-{key}"]["until"] -= 30
     file.write_text(json.dumps(document))
     long_before = document["held"][f"job:{job}-long"]
     hook(a, "PostToolUse", tool_name="Bash")
