@@ -17,6 +17,7 @@ from holdfast.settings.model import sqlite_path
 from holdfast.settings.reader import Reader
 from holdfast.store.contract import UnusableStore
 from holdfast.transport.cli.doors.mcp_target import find_target
+from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
 from holdfast.transport.mcp.operator_tools import DEFAULT
 
@@ -45,7 +46,7 @@ def _serve_server(url: str, key: FoundKey | None, tools: str) -> int:
         return _report(f"HOLDFAST_URL: {problem}", CONFIGURATION)
     if key is None:  # it is served all the same: the refusal of every call tells the agent what to do
         how = "set HOLDFAST_API_KEY to one that its operator gives you; `holdfast doctor` says what is used"
-        _report(f"there is no key for {url}, so every call is refused: {how}", CONFIGURATION)
+        print_message(f"holdfast: there is no key for {url}, so every call is refused: {how}")
     reader = Reader({}, os.environ)
     times = {name: reader.number(name) for name in _TIMES}
     if reader.problems:
@@ -81,5 +82,5 @@ def _store_name(store: str) -> str:
 
 
 def _report(message: str, status: int) -> int:
-    print(f"holdfast: {message}", file=sys.stderr)
+    print_message(f"holdfast: {message}")
     return status
