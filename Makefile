@@ -19,7 +19,7 @@ unexport PYTHONHOME PYTHONPATH PIP_USER PIP_TARGET PIP_PREFIX PYTHONDONTWRITEBYT
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run demo test check bench bench-peers prove prove-the-proofs conformance failover lock clean moved
+.PHONY: help run demo test check bench bench-peers prove prove-the-proofs conformance failover docs dist image lock clean moved
 
 help: ## Show this list
 	@echo "Holdfast. ARGS passes more arguments to a command, for example: make test ARGS='-k lease'"
@@ -62,6 +62,15 @@ conformance: .venv/test.done ## Test the MCP endpoint with the official suite, t
 
 failover: .venv/run.done ## Failover drill: PostgreSQL under Patroni, ten rounds of each fault (needs root, 25 minutes)
 	@scripts/failover-drill $(ARGS)
+
+docs: ## Write the documentation as a web site into build/site and check its links
+	@scripts/docs $(PYTHON)
+
+dist: ## Build sdist, wheel and SBOM into dist/ and try them in new environments (PYTHON=python3.13 tries another Python)
+	@scripts/dist $(PYTHON)
+
+image: ## Build the container image and try it; where nothing can build it, check its Containerfile
+	@scripts/image
 
 lock: ## Write requirements/ (ARGS=--upgrade takes the newest versions)
 	@scripts/lock $(PYTHON) $(ARGS)

@@ -29,7 +29,7 @@ from tests.forked_workers import RUN_FOLDER, ForkedWorkers
 from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
 from tests.proof_size import FULL
-from tests.scheduling import choose_stores, folder_of, group_of, is_alone, is_waiting, sort_by_waiting
+from tests.scheduling import choose_stores, folder_of, group_of, halve_cases, is_alone, is_waiting, sort_by_waiting
 from tests.support import DrivenClock
 
 
@@ -38,13 +38,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Keep temporary files in memory, where a commit does not wait for a disk, and let SIGINT interrupt.
+    """Keep temporary files in memory, where a commit does not wait for a disk, and let signals end programs.
 
     Tests kill processes, never the machine: what a process has written survives it on any file system. Power loss has
     its own proof (store/test_power_loss.py), and `make prove` uses the disk.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # in a background job; programs under test inherit it
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # Ignored in a background job, or under nohup; programs under test would inherit that.
+    for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, usual)
     folder = memory_folder()
     if folder is not None and not FULL:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(folder))
@@ -111,7 +113,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not FULL:
-        config.hook.pytest_deselected(items=choose_stores(items))
+        config.hook.pytest_deselected(items=choose_stores(items) + halve_cases(items))
     sort_by_waiting(items)
 
 

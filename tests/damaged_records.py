@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.core.browser_session import SESSION, BrowserSession
 from holdfast.core.principal import Principal
+from holdfast.core.question import Question
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.verbs.webhooks import CreateWebhook
@@ -19,8 +20,8 @@ from tests.support import ACCOUNT, ALICE, CAUSE, SECOND, START, claim, once, put
 from tests.task_commands import begin, create, take_this
 
 TTL = 60 * SECOND
-TABLES = ("sessions", "leases", "reservations", "tasks", "principals", "webhooks", "events", "answers", "deliveries",
-          "badges", "task_counts", "usage", "budgets", "key_uses")  # fmt: skip
+TABLES = ("sessions", "leases", "reservations", "tasks", "questions", "principals", "webhooks", "events", "answers",
+          "deliveries", "badges", "task_counts", "usage", "budgets", "key_uses")  # fmt: skip
 SESSIONS = {"good": str(uuid.UUID(int=1)), "bad": str(uuid.UUID(int=2))}
 RESERVATIONS = {"good": str(uuid.UUID(int=3)), "bad": str(uuid.UUID(int=4))}
 KEPT_TRIGGER = "only_holdfast_writes"
@@ -78,6 +79,8 @@ CASES = (
     _case("reservations", "arrived_at = NULL", "arrived_at: expected int, got null", id=RESERVATIONS["bad"]),
     _case("reservations", f"owner = {NOT_UTF8}", "owner is not valid UTF-8", id=RESERVATIONS["bad"]),
     _case("tasks", "state = 'asleep'", "'asleep', which does not exist"),
+    _case("tasks", "depends_on = '[1]'", "depends_on is not the JSON"),
+    _case("tasks", "depends_on = '[\"a\"]', unmet_flags = '1'", "its flags of unmet dependencies"),
     _case("tasks", "payload = '{'", "payload is not the JSON"),
     _case("tasks", "state = 'completed'", "it is completed but has a lease"),
     _case("tasks", "proof = NULL", "claimed but has no lease hash"),
@@ -85,6 +88,11 @@ CASES = (
     _case("tasks", "attempt = NULL", "attempt: expected int, got null"),
     _case("tasks", f"note = {NOT_UTF8}", "note is not valid UTF-8"),
     _case("tasks", f"payload = {BLOB}", "payload is not valid UTF-8"),
+    _case("questions", "state = 'asleep'", "'asleep', which does not exist"),
+    _case("questions", "kind = 'riddle'", "'riddle', which does not exist"),
+    _case("questions", "answer = 'yes'", "it is open but has an answer"),
+    _case("questions", "choices = '[1]'", "choices is not the JSON"),
+    _case("questions", "text = NULL", "text: expected str, got null"),
     _case("sessions", "ended_how = 'expired'", "only one of ended_at and ended_how", id=SESSIONS["bad"]),
     _case("sessions", "expires_at = NULL", "expires_at: expected int, got null", id=SESSIONS["bad"]),
     _case("sessions", "opened_at = -1", "opened_at: expected int >= 0", id=SESSIONS["bad"]),
@@ -135,6 +143,7 @@ def fill(store: Any) -> None:
             ),
         )
         put(store, Principal(ACCOUNT, f"{name}-principals", name=name, key_hash=f"hash-{name}"))
+        put(store, Question(ACCOUNT, f"{name}-questions", task=f"{name}-tasks", text="Which one?"))
     store.save_key_uses({(ACCOUNT, "bad-principals"): START})
     store.save_browser_session(BrowserSession("odd", SESSION, ACCOUNT, ALICE.id, "hash", START, START))
     write(store, f"INSERT INTO usage (account, cycle, created) VALUES ('{ACCOUNT}', 0, 1)")

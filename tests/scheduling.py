@@ -41,6 +41,14 @@ ONE_STORE = (
 That both stores behave alike is proved by tests/store and by the differential tests. A test that proves a promise runs
 on both in any case; if it has many cases, such as one for each operation, half of them run on each store.
 """
+HALVED = (
+    "tests/faults/test_configuration.py",
+    "tests/linearizability/test_planted_bugs.py",
+    "tests/openapi/test_sqlite.py",
+    "tests/simulation/test_planted_bugs.py",
+)
+"""Files with many cases of one kind, each of which starts a server or computes for long: `make test` runs every second
+case, `make prove` all."""
 MANY_CASES = 50
 PROMISES = Path(__file__).parents[1] / "docs" / "explanation" / "promises.md"
 HEAVY = (
@@ -129,6 +137,20 @@ def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:
             pairs.setdefault(_STORE.sub("", item.nodeid), []).append(item)
     both = [tests for tests in pairs.values() if len(tests) == 2]
     removed = [tests[number % 2] for number, tests in enumerate(both)]
+    gone = set(removed)
+    items[:] = [item for item in items if item not in gone]
+    return removed
+
+
+def halve_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Remove and return every second case of the tests in the halved files."""
+    cases = Counter[str]()
+    removed = []
+    for item in items:
+        if item.nodeid.startswith(HALVED) and "[" in item.name:
+            cases[item.nodeid.partition("::")[0]] += 1
+            if cases[item.nodeid.partition("::")[0]] % 2 == 0:
+                removed.append(item)
     gone = set(removed)
     items[:] = [item for item in items if item not in gone]
     return removed

@@ -23,7 +23,7 @@ from holdfast.core.log_gap import is_log_subject, is_next
 from holdfast.core.principal import ADMIN_ID, Principal
 from holdfast.core.row import SECOND, Instant, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task
+from holdfast.core.task import Task, dependency_edges
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.command import Command, Once
@@ -112,6 +112,7 @@ def empty(store: Any) -> None:
     """Delete all rows: cheaper than a new database for every case."""
     tables = [
         *(row.table for row in ROW_TYPES),
+        "task_dependencies",
         "reserved_paths",
         "task_counts",
         "usage",
@@ -203,6 +204,7 @@ def check_log(store: Store) -> None:
         try:
             _check_log(store)
             check_counts(store)
+            check_dependencies(store)
         except AssertionError:
             if log_ends(store) == before:
                 raise
@@ -244,6 +246,18 @@ def _check_log(store: Store) -> None:
         assert fold(blank[noun](account, row_id), history) is None, (
             f"{subject} does not exist, but its log does not end with its removal"
         )
+
+
+def check_dependencies(store: Any) -> None:
+    """The table of dependencies has those of every task, and no others."""
+    wanted = {edge for task in every(store, Task) for edge in dependency_edges(task)}
+    if store.name == "memory":
+        groups = store.indexes.groups.items()
+        found = {(*name[1:], key[2]) for name, keys in groups if name[0] == "needs" for key in keys}
+    else:
+        with store.read() as reader:
+            found = set(map(tuple, reader.execute("SELECT account, needed, dependent FROM task_dependencies")))
+    assert found == wanted, "the table of dependencies differs from the tasks"
 
 
 def check_counts(store: Any) -> None:

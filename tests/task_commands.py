@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core.event import Event
 from holdfast.core.holdings.lease_ids import session_lease_id
 from holdfast.core.lease import proof_of
 from holdfast.core.principal import Principal
+from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, APPROVAL_TEXT, Inquiry, Question
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.sweep import expiry_command
+from holdfast.engine.verbs.questions import AnswerQuestion, AskTask
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession, WriteContext
 from holdfast.engine.verbs.tasks.claiming import ClaimTask, ClaimTasks, lease_id_from
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask, UndeliverTask
 from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
+from holdfast.engine.verbs.tasks.plans import CreatePlan
 from tests.support import ACCOUNT, ALICE, CAUSE, START, every, transact
 
 LEASE = 300 * SECOND
@@ -54,10 +58,25 @@ def a_claimed(task_id: str = "t1", *, ends: Instant = START + LEASE, **more: Any
 
 
 def create(
-    task_id: str = "t1", *, account: str = ACCOUNT, once: Any = None, replaces: bool = False, **task: Any
+    task_id: str = "t1",
+    *,
+    account: str = ACCOUNT,
+    once: Any = None,
+    replaces: bool = False,
+    after: Sequence[str] = (),
+    approval: Inquiry | None = None,
+    **task: Any,
 ) -> Any:
+    """Create a task; `after` are those that it depends on."""
     row = Task(account, task_id, **({"type": "work"} | task))
-    return CreateTask(account=account, cause=CAUSE, task=row, replace_payload=replaces, once=once)
+    given: dict[str, Any] = {"replace_payload": replaces, "once": once, "approval": approval}
+    return CreateTask(account=account, cause=CAUSE, task=row, depends_on=tuple(after), **given)
+
+
+def plan(*items: tuple[str | None, CreateTask], once: Any = None) -> CreatePlan:
+    """Create tasks that name each other: (ref, command) of each."""
+    refs, commands = zip(*items, strict=True)
+    return CreatePlan(**(BASE | {"items": commands, "refs": refs, "once": once}))
 
 
 def take(*types: str, seed: str = "s1", limit: int = 1, **more: Any) -> ClaimTasks:
@@ -101,6 +120,21 @@ def hand_back(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> Hand
 
 def undeliver(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> UndeliverTask:
     return _held(UndeliverTask, task_id, seed, more)
+
+
+def ask(task_id: str = "t1", seed: str | None = "s1", text: str = "Which one?", **more: Any) -> AskTask:
+    """Ask a person; fields of the inquiry and of the command may be mixed."""
+    about = {name: more.pop(name) for name in ("choices", "deadline_at", "on_timeout") if name in more}
+    return _held(AskTask, task_id, seed, {"inquiry": Inquiry(text, **about)} | more)
+
+
+def approval(text: str = APPROVAL_TEXT, **more: Any) -> Inquiry:
+    """An approval, for `create`."""
+    return Inquiry(text, APPROVAL_CHOICES, kind=APPROVAL, **more)
+
+
+def answer(question: str, text: str = "a", by: str = "alice", **more: Any) -> AnswerQuestion:
+    return AnswerQuestion(**(BASE | {"question_id": question, "answer": text, "by": by} | more))
 
 
 def offer_task(task_id: str = "t1", seed: str | None = "s1", code: str = "code-1", **more: Any) -> OfferTask:
@@ -183,6 +217,12 @@ def the_task(store: Any) -> Task:
     """The only task of a store."""
     (task,) = every(store, Task)
     return task
+
+
+def the_question(store: Any) -> Question:
+    """The only question of a store."""
+    (question,) = every(store, Question)
+    return question
 
 
 def event_kinds(store: Any) -> list[str]:

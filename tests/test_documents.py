@@ -14,6 +14,7 @@ from msgspec.structs import replace
 import holdfast
 from holdfast.core import errors, lease, session, task
 from holdfast.core.lease import Claim, Lease
+from holdfast.core.question import Answered
 from holdfast.core.reservation import holding as reserving
 from holdfast.core.reservation.row import Request, Reservation
 from holdfast.core.session import Session
@@ -21,13 +22,13 @@ from holdfast.core.task import Task
 from holdfast.operations.table import OPERATIONS
 from holdfast.settings.page import settings_page
 from holdfast.transport.cli.manual import manual
-from holdfast.transport.http.api import billing, jobs, offers, sessions
+from holdfast.transport.http.api import billing, jobs, offers, queues, sessions
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.api.reservations import reads, verbs
 from holdfast.transport.http.api.reservations.documents import status_of
 from holdfast.transport.http.handlers import find_handler
 from holdfast.transport.http.octostore import errors as octostore_errors
-from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
+from holdfast.transport.http.orchestrion import batch, claims, task_verbs, tasks
 from tests.compat.octostore.server import Server
 
 ROOT = Path(__file__).parents[1]
@@ -77,7 +78,7 @@ def test_the_python_program_of_the_readme_runs(reader):
 
 PROGRAMS = [
     pytest.param(program, printed, id=f"{name}-{number}")
-    for name in ("tutorial/first-job", "guides/client", "guides/files", "guides/streams")
+    for name in ("tutorial/first-job", "guides/client", "guides/files", "guides/streams", "guides/waiting-tasks")
     for number, (program, printed) in enumerate(
         zip(blocks(ROOT / f"docs/{name}.md", "python"), blocks(ROOT / f"docs/{name}.md", ""), strict=True)
     )
@@ -95,6 +96,16 @@ def test_every_program_of_these_pages_prints_the_shown_output(reader, program, p
         # `communicate` would not return what was buffered together with the first line.
         rest, errors_printed = running.stdout.read(), running.stderr.read()
     assert (first + rest, running.returncode) == (printed, 0), errors_printed
+
+
+def test_the_test_of_the_clients_page_passes(tmp_path):
+    (program,) = blocks(ROOT / "docs/guides/client.md", "py")
+    (tmp_path / "test_worker.py").write_text(program)
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", "test_worker.py"]
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # the plugins of our own tests are slow to load
+    result = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout
+    assert "1 passed" in result.stdout
 
 
 def transitions(number: int) -> set[tuple[str, str, str]]:
@@ -156,6 +167,7 @@ def test_the_diagram_of_a_task_is_what_core_does():
     last = replace(held, attempt_count=2)
     asked = task.request_cancel(held)
     dead = task.fail(last, reason=None, now=2)
+    waiting = task.await_answer(pending, "q", 2)
     taken = task.claim(task.hand_over(held, 2), task.Claim("w2", "p"), proof="y", token=2, now=2)
     done = {
         ("[*]", pending, "created"),
@@ -166,6 +178,9 @@ def test_the_diagram_of_a_task_is_what_core_does():
         (held, task.fail(held, reason=None, now=2), "failed"),
         (held, task.hand_back(held, task.RELEASED, now=2), "released"),
         (held, task.undeliver(held, 2), "undelivered"),
+        (held, task.ask(held, "q", now=2, wall=2), "asked"),
+        (waiting, task.reject(waiting, Answered("q", "?", "reject", "p", 2)), "not approved"),
+        (waiting, task.end_unanswered(waiting), "not answered"),
         (held, task.lapse(held, 2), "expired"),
         (held, task.end_by_restore(held, 2), "restored"),
         (last, dead, "last attempt failed"),
@@ -279,8 +294,8 @@ def test_every_operation_has_one_handler_with_its_name():
 
 def test_the_public_names_change_only_on_purpose():
     public_names = (
-        "AsyncClient Client Done Held HoldfastError LeaseLost Permanent Retry Worker __version__ "
-        "claim_job get_job_owner heartbeat_job list_claimed_jobs open open_async release_job"
+        "AsyncClient AsyncTaskContext Client Done Held HoldfastError LeaseLost Permanent Retry TaskContext Worker "
+        "__version__ claim_job get_job_owner heartbeat_job list_claimed_jobs open open_async release_job"
     )
     assert holdfast.__all__ == public_names.split()
     for name in holdfast.__all__:
@@ -306,7 +321,7 @@ def test_every_promise_names_an_existing_test_or_says_not_yet():
     rows = re.findall(
         r"^\| (P\d+) \| (.+?) \| (.+?) \|$", (ROOT / "docs/explanation/promises.md").read_text(), re.MULTILINE
     )
-    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 28)]
+    assert [name for name, _, _ in rows] == [f"P{number}" for number in range(1, 31)]
     for name, _, proven_by in rows:
         tests = re.findall(r"`(test_\w+)`", proven_by)
         assert tests or proven_by == "not yet", name
@@ -327,9 +342,10 @@ BODIES = {
         *(verbs.TakeBody, offers.OfferBody, offers.WithdrawBody),
     ),
     "Tasks": (
-        *(tasks.CreateBody, tasks.ClaimBody, tasks.ClaimOneBody, batch.BatchBody),
+        *(tasks.CreateBody, claims.ClaimBody, claims.ClaimOneBody, batch.BatchBody),
         *(shape for _, shape, _ in task_verbs.VERBS.values()),
     ),
+    "Queues": (queues.SetBody,),
     "Plans and billing": (billing.CheckoutBody, billing.VerifyBody),
     "Named sessions": (
         sessions.BeginBody,

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from holdfast.client.default_client import claim_job, get_job_owner, heartbeat_job, list_claimed_jobs, release_job
     from holdfast.client.embedded import open_store as open  # noqa: A004 - holdfast.open reads well
     from holdfast.client.errors import Done, Held, HoldfastError, LeaseLost
-    from holdfast.client.worker import Worker
-    from holdfast.client.worker_errors import Permanent, Retry
+    from holdfast.client.worker.context import AsyncTaskContext, TaskContext
+    from holdfast.client.worker.errors import Permanent, Retry
+    from holdfast.client.worker.worker import Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "AsyncClient",
+    "AsyncTaskContext",
     "Client",
     "Done",
     "Held",
@@ -29,6 +31,7 @@ __all__ = [
     "LeaseLost",
     "Permanent",
     "Retry",
+    "TaskContext",
     "Worker",
     "__version__",
     "claim_job",
@@ -47,8 +50,9 @@ _MODULES = {
     "default_client": ("claim_job", "get_job_owner", "heartbeat_job", "list_claimed_jobs", "release_job"),
     "embedded": ("open",),
     "errors": ("Done", "Held", "HoldfastError", "LeaseLost"),
-    "worker": ("Worker",),
-    "worker_errors": ("Permanent", "Retry"),
+    "worker.context": ("AsyncTaskContext", "TaskContext"),
+    "worker.errors": ("Permanent", "Retry"),
+    "worker.worker": ("Worker",),
 }
 """Which module of `holdfast.client` defines each name; the other errors are in `holdfast.client.errors`."""
 

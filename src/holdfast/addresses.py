@@ -31,6 +31,15 @@ def is_loopback(text: str) -> bool:
     return address is not None and address.is_loopback
 
 
+def is_this_machine(address: str) -> bool:
+    """Whether `host[:port][/path]`, without a scheme, is a loopback address."""
+    try:
+        host = urlsplit(f"//{address}").hostname or ""
+    except ValueError:
+        return False
+    return host == "localhost" or is_loopback(host)
+
+
 def parse_block(text: str) -> Block:
     """An address or a CIDR block; ValueError if it is neither, or if bits after the prefix are set."""
     return ip_network(text)
@@ -46,6 +55,8 @@ def rate_limit_key(text: str) -> str:
 
 def url_problem(text: str) -> str | None:
     """What is wrong with the URL of a server, or None."""
+    if "://" not in text:
+        return f"expected a scheme as well: https://{text}"
     try:
         parts = urlsplit(text)
         _ = parts.port

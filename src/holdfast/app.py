@@ -21,19 +21,22 @@ from holdfast.engine.engine import Engine
 from holdfast.engine.retention import Retention
 from holdfast.engine.verbs.accounts import KeySetting, SyncConfiguredKeys
 from holdfast.settings import Settings, sqlite_path
-from holdfast.store.contract import MissingDriver, Store
+from holdfast.store.contract import Clock, MissingDriver, Store
 from holdfast.telemetry.shared_memory import open_registry
 from holdfast.telemetry.traces import Traces, check_installed
 
 KEY_BYTES = 24
 
 
-def make_store(settings: Settings) -> Store:
-    """The store of the configured URL. Its driver is imported here, so a SQLite server does not load PostgreSQL's."""
+def make_store(settings: Settings, clock: Clock | None = None) -> Store:
+    """The store of the configured URL. Its driver is imported here, so a SQLite server does not load PostgreSQL's.
+
+    A `clock` is for a store in memory; the others have their own.
+    """
     if settings.store == "memory:":
         from holdfast.store.memory.store import MemoryStore
 
-        return MemoryStore()
+        return MemoryStore(clock)
     if settings.store.startswith("sqlite:///"):
         from holdfast.store.sqlite import SqliteStore
 
@@ -89,9 +92,9 @@ def make_alerts(settings: Settings) -> Alerts:
 
 
 @contextmanager
-def running_engine(settings: Settings, *, serving: bool = True) -> Iterator[Engine]:
+def running_engine(settings: Settings, *, serving: bool = True, clock: Clock | None = None) -> Iterator[Engine]:
     """A started engine over an open store; `serving` is true for servers and false for embedded use."""
-    store = make_store(settings)
+    store = make_store(settings, clock)
     store.open()
     engine = Engine(
         store,

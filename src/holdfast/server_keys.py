@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
+from holdfast.addresses import is_this_machine
 from holdfast.private_files import UnusableFile, locked, read_private_or_none, write_beside
 
 DEFAULT_URL = "http://127.0.0.1:7700"
@@ -104,7 +105,15 @@ def changing_servers() -> Iterator[Servers]:
 
 def address_of(url: str | None, environ: Mapping[str, str] = os.environ) -> str:
     """Address of the server: as given, else HOLDFAST_URL, else the default on this machine."""
-    return (url or environ.get(URL_VARIABLE) or DEFAULT_URL).rstrip("/")
+    return with_scheme(url or environ.get(URL_VARIABLE) or DEFAULT_URL)
+
+
+def with_scheme(address: str) -> str:
+    """An address without a slash at its end; `localhost:7700` and other loopback addresses get `http://`."""
+    address = address.rstrip("/")
+    if "://" in address:
+        return address
+    return f"http://{address}" if is_this_machine(address) else address
 
 
 def environment_key(environ: Mapping[str, str] = os.environ) -> FoundKey | None:

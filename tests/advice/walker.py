@@ -25,7 +25,7 @@ from holdfast.transport.mcp.operator_tools import DEFAULT, TOOL_SETS
 from tests.compat.octostore.wire import Answer, Caller
 from tests.http.job_client import fresh
 
-STEPS = 10
+STEPS = 12
 ENDS = {
     "retry_after_wait": "waits",
     "stop_work": "stops",
@@ -73,7 +73,7 @@ _PLAN_CODES = {"quota_exceeded", "plan_expired", "payment_failed"}
 _SAMPLES: dict[str, Any] = {
     "owner": "walker", "worker_id": "walker", "candidate_id": "walker", "type": "work", "payload": {},
     "reason": "asked", "planId": "pro", "purchaseId": "pur_nobody", "space": "acme/walk", "paths": ["src/walk"],
-    "seconds": 1,
+    "seconds": 600,
 }  # fmt: skip
 
 

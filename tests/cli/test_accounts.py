@@ -1,9 +1,6 @@
 """Verbs for sessions, elections and keys, and for the command line itself."""
 
-import subprocess
 import sys
-
-import pytest
 
 from holdfast.core.plan import DAY
 from holdfast.store.sqlite import SqliteStore
@@ -103,36 +100,6 @@ def test_doctor_reports_every_problem(shell):
         "program": True, "server": False, "store": False, "cli": True, "mcp": True, "python": True,
     }  # fmt: skip
     assert {finding.get("account", "unknown") for finding in unreachable.json} == {"unknown"}
-
-
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("holdfast fo", "force-release"),
-        ("holdfast task rel", "release"),
-        ("holdfast task create --pr", "--priority"),
-        ("holdfast claim deploy --ow", "--owner"),
-    ],
-)
-def test_bash_completes_verbs_and_flags(shell, typed, offered):
-    words = typed.split()
-    program = f"""
-        {shell("completion", "bash").out}
-        COMP_WORDS=({typed}); COMP_CWORD={len(words) - 1}
-        _holdfast
-        echo "${{COMPREPLY[@]}}"
-    """
-    assert (
-        subprocess.run(["/bin/bash", "-c", program], capture_output=True, text=True, check=True).stdout
-        == f"{offered}\n"
-    )
-
-
-def test_completion_for_every_shell_has_every_verb(shell):
-    for name in ("zsh", "fish"):
-        script = shell("completion", name).out
-        assert all(word in script for verb in VERBS for word in verb.split())
-    assert shell("completion", "tcsh").status == 2
 
 
 def test_every_help_fits_a_screen():

@@ -105,8 +105,8 @@ def test_wrong_usage_is_status_2_with_a_message_on_stderr(shell, words):
     ("words", "says"),
     [
         (["clam", "x"], "did you mean 'claim'?"),
-        (["claim", "x", "--ttl", "1m"], "'1m' is not valid: expected a whole number"),
-        (["claim", "x", "--wait", "long"], "'long' is not valid: expected a number"),
+        (["events", "--after", "1m"], "'1m' is not valid: expected a whole number"),
+        (["claim", "x", "--wait", "long"], "'long' is not valid: expected seconds, or a duration"),
         (["release", "x"], "--lease is required"),
         (["heartbeat", "x", "--lease", ""], "lease_id"),
     ],
@@ -183,5 +183,5 @@ def test_terminals_get_columns_and_bold_scripts_get_tabs(shell, job):
     assert "\x1b[1mjob_id" in seen
     plain = on_a_terminal(shell, "ls", job, NO_COLOR="1")
     assert "\x1b" not in plain
-    assert plain.splitlines()[0].split() == ["job_id", "owner", "expires_in_seconds", "note", "by"]
+    assert plain.splitlines()[0].split() == ["job_id", "owner", "expires", "note", "waiting"]
     assert shell("ls", job).out.split("\t")[:2] == [job, "ann"]

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 SOURCES = sorted(ROOT.glob("src/holdfast/**/*.py"))
 INLINE = re.compile(r"`(holdfast [a-z][^`]*)`")
-WORDS = {"SECONDS": "1"}
+WORDS = {"SECONDS": "1", "DURATION": "5m"}
 """Values for placeholders that must be numbers."""
 VALUED = {"--store"}
 """Flags that are mentioned without the value that they take."""

@@ -16,7 +16,7 @@ from holdfast.client.leases import claims
 from holdfast.client.leases import clock as lease_clock
 from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.client.retry import NotSent
-from holdfast.client.worker_errors import Permanent, Retry
+from holdfast.client.worker.errors import Permanent, Retry
 from holdfast.operations.bound_kinds import Range
 from tests.support import in_background, wait_until
 
@@ -39,6 +39,16 @@ def test_a_job_is_held_inside_its_block_and_free_after_it(client, name):
         assert job.token > first
         assert (job.previous["outcome"], job.previous["note"]) == ("released", "tests pass")
         assert job.previous["checkpoint"] == {"step": 2}
+
+
+def test_progress_of_jobs_and_tasks_is_seen_by_others(client, name):
+    client.create_task(name, {})
+    with client.job(name, owner="a") as job, client.task(name, worker="b") as task:
+        for held in (job, task):
+            held.progress(0.4, "page 3")
+            held.progress(0.404, "page 3")
+        seen = [client.get_job_owner(name)["progress"], client.check_task_status(task.id)["progress"]]
+    assert seen == [{"percent": 40, "message": "page 3"}] * 2
 
 
 def test_a_done_job_is_not_claimed_again_unless_one_asks_for_it(client, name):

@@ -33,8 +33,9 @@ def test_every_operation_has_a_method_that_calls_it_with_all_its_fields(operatio
     fields |= {"session_secret"} if shape.takes_session_secret else set()
     path = set(re.findall(r"{(\w+)", operation.path))
     assert name == operation.name
+    arguments = {request.FIELD_NAMES.get(name, {}).get(field, field): value for field, value in arguments.items()}
     assert set(arguments) | {"key"} == fields | path | {"key"}  # `key` is a second word for `unique_key`
-    request.build_request(operation, arguments)
+    request.build_request(operation, method(**dict.fromkeys(parameters, "x"))[1])
     assert method.__doc__.startswith(operation.summary.removesuffix("."))
 
 

@@ -16,7 +16,7 @@ def test_requests_carry_an_idempotency_key_where_the_server_accepts_one(operatio
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.name)
 def test_every_request_reaches_its_operation(operation):
-    arguments = {name: "a/b c" for name in ("job_id", "name", "id") if f"{{{name}" in operation.path}
+    arguments = {name: "a/b c" for name in ("job_id", "name", "id", "type") if f"{{{name}" in operation.path}
     made = request.build_request(operation, arguments)
     found, parameter = Router().find(made.method, made.target.partition("?")[0].encode())
     assert found == operation

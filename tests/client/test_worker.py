@@ -177,8 +177,8 @@ def test_a_worker_with_a_bad_key_raises_instead_of_retrying(sqlite_server):
 
 
 PROGRAM = """
-import sys, time, holdfast, holdfast.client.worker
-holdfast.client.worker.POLL_SECONDS = 0.5
+import sys, time, holdfast, holdfast.client.worker.run
+holdfast.client.worker.run.POLL_SECONDS = 0.5
 worker = holdfast.Worker(holdfast.Client(), concurrency=1, drain_seconds=float(sys.argv[3]))
 @worker.task(sys.argv[1])
 def slow(context):

@@ -8,10 +8,10 @@ from contextlib import contextmanager
 import pytest
 
 import holdfast
-from holdfast.client.abandonable_claims import AbandonableClaims
 from holdfast.client.errors import Limited
-from holdfast.client.outcomes import Outcomes
 from holdfast.client.request import Answer
+from holdfast.client.worker.claims import AbandonableClaims
+from holdfast.client.worker.outcomes import Outcomes
 from tests.client.proxy import CUT, LOSE, between, deck
 from tests.client.test_faults import client_of
 from tests.client.ways import working
@@ -26,7 +26,7 @@ PLACES = 16
 @pytest.fixture(autouse=True)
 def _without_traces(monkeypatch):
     """Other tests of this process may have set up OpenTelemetry: with it, each outcome is a request of its own."""
-    monkeypatch.setattr("holdfast.client.worker.is_recording", lambda: False)
+    monkeypatch.setattr("holdfast.client.worker.run.is_recording", lambda: False)
 
 
 def create(client, name, number):
@@ -126,7 +126,7 @@ def gathered(worker, number, monkeypatch):
 
     monkeypatch.setattr(Outcomes, "add", add)
     for kind, handler in dict(worker._handlers).items():
-        worker.task(kind)(together(handler))
+        worker.task(kind)(together(handler.function))
     with working(worker):
         begun.wait(20)
         yield go
@@ -192,7 +192,7 @@ def test_a_plan_that_allows_fewer_tasks_than_there_are_places_is_used_in_full(re
     real = AbandonableClaims._call
 
     def limited(claims, arguments):
-        if len(worker._running) == 2:
+        if len(worker._run._running) == 2:
             raise Limited("the plan allows 2 at once", code="max_workers_reached", retry_after=30)
         return real(claims, arguments | {"limit": 2})
 

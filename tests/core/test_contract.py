@@ -140,8 +140,9 @@ def test_an_action_takes_its_endpoint_from_the_operation_table():
         (jobs.claimed, (1, 1.0)),
         (jobs.held, (7,)),
         (jobs.released, ()),
-        (tasks._for_held_task, (False, 300, 100)),
-        (tasks._for_held_task, (True, 0, 1, ("task_claimable", True))),
+        (tasks._for_held_task, ((False, False), 300, 100)),
+        (tasks._for_held_task, ((False, True), 20, 6)),
+        (tasks._for_held_task, ((True, False), 0, 1, ("task_claimable", True))),
     ],
 )
 def test_prepared_advice_is_the_same_document_for_every_subject(build, details):

@@ -18,6 +18,7 @@ from holdfast.core.webhooks.delivery import (
     at_capacity,
     choose_fairly,
     claim,
+    find_failure,
     replay,
     retry_wait,
     settle,
@@ -103,3 +104,15 @@ def test_no_webhook_or_account_exceeds_its_limit_of_attempts(hooks, busy, places
     if len(chosen) < places:  # deliveries that were left out belong to a webhook or account at its limit
         left = {each.hook for each in found} - {each.hook for each in found if each in chosen}
         assert left <= {"a"}
+
+
+def test_a_receiver_fails_from_the_first_failed_delivery_after_the_last_that_arrived():
+    arrived = a_delivery(3, state=DELIVERED, attempts=2)
+    older = a_delivery(2, state=DEAD, attempts=10, error="status 500")
+    assert find_failure([older, arrived, a_delivery(4)]) is None, "nothing newer was tried"
+    first = replace(a_delivery(5, attempts=1, error="timeout"), created_at=7)
+    last = a_delivery(6, state=DEAD, attempts=10, error="the host name does not resolve")
+    failure = find_failure([last, a_delivery(7), first, older, arrived])
+    assert (failure.since, failure.last) == (7, last)
+    assert find_failure([first, last, a_delivery(8, state=DELIVERED, attempts=1)]) is None
+    assert find_failure([a_delivery(-5, attempts=1, error="a test")]) is None

@@ -160,6 +160,8 @@ def test_a_subject_is_the_noun_and_the_id_of_its_row():
         "lease:x",
         "reservation:x",
         "task:x",
+        "question:x",
+        "queue:x",
         "principal:x",
         "account:x",
         "purchase:x",

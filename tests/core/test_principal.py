@@ -81,11 +81,15 @@ def test_a_revoked_principal_keeps_its_id_and_name():
 # -- scopes ------------------------------------------------------------------------------------------------------
 
 GRANTED_BY = {
-    "admin": {"admin", "any", "jobs", "jobs:read", "tasks", "tasks:produce", "tasks:work", "tasks:read", "read"},
+    "admin": {
+        *("admin", "any", "jobs", "jobs:read", "tasks", "tasks:produce", "tasks:work", "tasks:read", "read"),
+        "answer",
+    },
     "jobs": {"any", "jobs", "jobs:read"},
     "tasks": {"any", "tasks", "tasks:produce", "tasks:work", "tasks:read"},
     "tasks:produce": {"any", "tasks:produce", "tasks:read"},
     "tasks:work": {"any", "tasks:work", "tasks:read"},
+    "answer": {"any", "answer"},
     "read": {"any", "jobs:read", "tasks:read", "read"},
 }
 ALL_REQUIRED = sorted({operation.scope for operation in OPERATIONS if operation.scope is not None})

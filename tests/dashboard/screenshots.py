@@ -13,6 +13,7 @@ from tests.http.job_client import ROOT_KEY
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 PAGES = {
     "now": "/",
+    "held": "/ui/held",
     "jobs": "/ui/jobs?state=all",
     "job": "/ui/jobs/deploy/staging",
     "files": "/ui/files",
@@ -30,7 +31,7 @@ PAGES = {
     "keys": "/ui/keys",
 }
 HIGHEST = 10_000
-HEIGHTS = {"task": 760, "webhook": 560}
+HEIGHTS = {"held": 600, "task": 760, "webhook": 560}
 """Where a whole page would be too large a picture."""
 VARIANTS = {
     "light": {"viewport": {"width": 1280, "height": 780}, "color_scheme": "light"},

@@ -6,7 +6,7 @@ import pytest
 from holdfast.core import task as tasks
 from holdfast.core.task import Attempt, Task
 from holdfast.transport.dashboard import task_filter
-from holdfast.transport.dashboard.failure_groups import FailureGroups, group_reason, normalize_reason
+from holdfast.transport.dashboard.failure_groups import FailureGroups, failure_text, group_reason, normalize_reason
 from holdfast.transport.dashboard.task_filter import DashboardFilter, is_unchanged_since
 
 
@@ -41,19 +41,33 @@ def test_different_reasons_are_different_groups():
 
 def test_the_error_code_names_a_group_and_expired_leases_are_their_own():
     assert group_reason(dead("row 7 is odd", code="odd_row")) == "odd_row"
-    assert group_reason(dead(cause=tasks.LAPSED)) == "lease expired"
+    assert group_reason(dead(cause=tasks.LAPSED)) == "lease expired: its worker did not renew it"
+    assert group_reason(dead("session expired", cause=tasks.LAPSED)) == "lease expired: the session of its worker ended"
     assert group_reason(dead("row 7 is odd")) == "row <n> is odd"
 
 
-def test_a_group_has_one_type_and_reason_and_shows_its_newest_task():
-    found = [dead("no 1", at=5, id="a"), dead("no 2", at=9, id="b"), dead("no 3", type="u"), dead("yes", at=1)]
+def test_an_expired_lease_says_who_held_it_and_what_it_last_reported():
+    ended = Attempt("cursor-ui", tasks.EXPIRED, 10, 3, "proof", note="row 7 of 9")
+    task = msgspec.structs.replace(
+        dead(cause=tasks.LAPSED), ended=msgspec.json.encode(ended).decode(), failure_reason="timed out"
+    )
+    assert failure_text(task) == (
+        "held by cursor-ui, no renewal for 5 min; last note: row 7 of 9; failure before: timed out"
+    )
+    assert failure_text(dead("session expired", cause=tasks.LAPSED)).startswith("held by w, its session ended")
+    assert failure_text(dead("boom")) == "boom"
+
+
+def test_a_group_has_one_reason_counts_its_types_and_shows_its_newest_task():
+    found = [dead("no 1", at=5, id="a"), dead("no 2", at=11, id="b"), dead("no 3", type="u"), dead("yes", at=1)]
     groups = FailureGroups()
     groups.add(found[:2])
     groups.add(found[2:])
     first, *rest = groups.largest()
     assert groups.count == 4
-    assert (first.type, first.reason, first.count, first.newest.id) == ("t", "no <n>", 2, "b")
-    assert [(group.type, group.reason, group.count) for group in rest] == [("t", "yes", 1), ("u", "no <n>", 1)]
+    assert (first.reason, first.count, first.types) == ("no <n>", 3, {"t": 2, "u": 1})
+    assert (first.newest.id, first.newest.text) == ("b", "no 2")
+    assert [(group.reason, group.count) for group in rest] == [("yes", 1)]
 
 
 def test_a_filter_survives_a_round_trip_through_an_address():
@@ -62,6 +76,7 @@ def test_a_filter_survives_a_round_trip_through_an_address():
     )
     assert task_filter.parse(asked.parameters) == asked
     assert task_filter.parse({"state": "exploded", "other": "x"}) == DashboardFilter()
+    assert task_filter.parse({"status": "claimed"}) == DashboardFilter(state="claimed")
 
 
 @pytest.mark.parametrize(
@@ -75,6 +90,8 @@ def test_a_filter_survives_a_round_trip_through_an_address():
         (DashboardFilter(key="x"), False),
         (DashboardFilter(worker="x"), False),
         (DashboardFilter(reason="no 1"), False),
+        (DashboardFilter(ids="tsk_2 tsk_1"), True),
+        (DashboardFilter(ids="tsk_11"), False),
     ],
 )
 def test_every_condition_of_a_filter_must_match(asked, fits):

@@ -41,9 +41,9 @@ def test_an_offered_job_and_task_show_until_when_and_to_whom(client, root):
     lease = root.claim(job, "giver", ttl_seconds=60).json["lease_id"]
     code = root.offer(job, lease, to="builder", expires_in_seconds=7200).json["offer"]
     page = client.get(f"/ui/jobs/{job}")[2]
-    assert re.search(r"<dt>Offered</dt><dd>for another <span[^>]*>[^<]+</span> to the session builder", page)
+    assert re.search(r"<dt>Offered</dt><dd>for another <time[^>]*>[^<]+</time> to the session builder", page)
     assert code not in page
-    assert "offered</span>" in client.get("/ui/now")[2]
+    assert "offered</span>" in client.get("/ui/held")[2]
     task = root.post("/v1/tasks", {"type": "offered", "payload": {}}).json["id"]
     claimed = root.post(f"/v1/tasks/{task}/claim", {}).json
     assert root.post(f"/v1/tasks/{task}/offer", {"lease_id": claimed["leaseId"]}).status == 200

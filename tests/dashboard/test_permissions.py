@@ -49,6 +49,7 @@ WORDS = {
 """Which operations would tell of it: all of them are needed."""
 SEEN = {
     "/": ("canary-job", "canary-file", "canary-worker", "canary-waiting", "canary-agent", "throughput-chart"),
+    "/ui/held": ("canary-job", "canary-owner", "canary-file", "canary-worker", "canary-held"),
     "/ui/jobs": ("canary-job", "canary-owner"),
     "/ui/jobs/canary-job": ("canary-job", "canary-owner"),
     "/ui/files": ("canary-file", "canary-editor"),
@@ -155,6 +156,7 @@ def test_forms_refuse_an_administrator_with_a_prefix_what_has_no_name(dashboard)
         "files": "r1",
         "keys": "k-read",
         "tasks": "tsk_dead",
+        "questions": "tsk_dead-1",
         "webhooks": "whk_1",
         "bulk": "x",
     }

@@ -43,15 +43,10 @@ def dashboard(request, tmp_path, new_postgres_database, clock):
     hook = Webhook(ACCOUNT, "whk_1", url="https://hooks.example/here", secret="whsec_x", created_at=START)
     put(store, hook, waiting, *letters, kind="created")
     dashboard = InProcessDashboard(store, clock)
-    dashboard.thread.submit(lambda: dashboard.runner.run(opened(dashboard.ctx))).result()
+    dashboard.open()
     yield dashboard
     dashboard.close()
     store.close()
-
-
-async def opened(ctx):
-    """A dashboard whose event loop runs between requests."""
-    ctx.open()
 
 
 def words_of(answer):

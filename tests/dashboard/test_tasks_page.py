@@ -87,7 +87,11 @@ def test_a_task_is_shown_in_full_with_its_agent_contract(client, root, kind):
         assert '"row": 99' in page
         contract = root.get(f"/v1/tasks/{task}").json["agent_contract"]
         assert all(f'"{step["action"]}"' in page for step in contract["next_actions"])
-        details = {"reason": "no page", "error_code": "E41"} if outcome == "fail" else {"result": {"words": 3}}
+        details = (
+            {"reason": "no page", "error_code": "E41", "retry_after_seconds": 0}
+            if outcome == "fail"
+            else {"result": {"words": 3}}
+        )
         assert root.post(f"/v1/tasks/{task}/{outcome}", {"lease_id": lease, **details}).status == 200
     page = " ".join(text_of(client.get(f"/ui/tasks/{task}")[2]).split())
     for part in (
@@ -105,6 +109,22 @@ def test_a_task_is_shown_in_full_with_its_agent_contract(client, root, kind):
     shown = client.get(f"/ui/tasks/{task}")[2]
     contract = text_of(shown[shown.index('id="contract">') + 14 :].partition("</pre>")[0])
     assert json.loads(contract) == root.get(f"/v1/tasks/{task}").json["agent_contract"]
+
+
+def test_a_task_lists_what_it_needs_and_what_needs_it(client, root, kind):
+    def make(**more):
+        return root.post("/v1/tasks", {"type": kind, "payload": {}, **more}).json["id"]
+
+    first = make()
+    second = make(dependsOn=[first], onDependencyFailure="cancel")
+    third = make(dependsOn=[second])
+    _, _, page = client.get(f"/ui/tasks/{second}")
+    needs, _, needed_by = page.partition("Needed by")
+    assert f'href="/ui/tasks/{first}"' in needs.partition("Depends on")[2]
+    assert f'href="/ui/tasks/{third}"' in needed_by
+    assert "this task is cancelled" in page
+    assert "1 other task" in text_of(page)
+    assert "Depends on" not in client.get(f"/ui/tasks/{first}")[2]
 
 
 def test_long_json_is_cut_and_can_be_expanded(browse, root, kind):
@@ -196,7 +216,7 @@ def test_a_task_list_updates_and_works_by_keyboard(browse, root, kind):
     page.keyboard.press("/")
     page.keyboard.type(kind)
     page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(f"type={kind}"))
+    expect(page).to_have_url(re.compile(f"q={kind}"))
     expect(page.get_by_text("No task matches this filter.")).to_be_visible()
     page.wait_for_selector("#live-state[data-state=live]")
     (task,) = task_batches.make(root, kind, 1)

@@ -61,7 +61,7 @@ def test_dead_deliveries_are_shown_and_replayed(stranger, server, receiver, hook
     page = stranger()
     sign_in(page, ROOT_KEY, "/ui/webhooks")
     row = page.get_by_role("row", name=job)
-    expect(row).to_contain_text("active")
+    expect(row).to_contain_text("failing")
     row.get_by_role("link", name=job).click()
     expect(page.locator("#deliveries")).to_contain_text("lease.claimed")
     expect(page.locator("#deliveries")).to_contain_text("500")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast.core.holdings.lease_ids import held_lease_id
+from holdfast.core.limits import ON_DEPENDENCY_FAILURE
+from holdfast.core.question import APPROVE, REJECT, Question, task_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Context, Session
 from holdfast.core.task import Handover, Task
@@ -12,6 +16,8 @@ from holdfast.engine import expiry, retention
 from holdfast.engine.command import Once
 from holdfast.engine.verbs import accounts
 from holdfast.engine.verbs.batch import Batch, Outcomes
+from holdfast.engine.verbs.questions import ExpireQuestion
+from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.engine.verbs.sessions import BegunSession
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import Claimed
@@ -26,7 +32,7 @@ TASK_VERBS = [
     "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin", "heartbeat session",
     "write", "close session", "expire named", "give grace", "purge", "remove row", "write snapshot", "claim",
     "heartbeat", "account", "offer task", "offer task", "withdraw task", "accept task", "accept task", "offer",
-    "accept",
+    "accept", "plan", "open queue", "change queue", "ask", "ask", "answer", "answer", "expire question",
 ]  # fmt: skip
 
 TYPES = ["a", "b"]
@@ -51,6 +57,8 @@ class TaskScript(Script):
         self.known_leases: dict[tuple[str, str], list[str]] = {}
         """By task or session: its lease ids."""
         self.secrets: dict[tuple[str, str], list[str]] = {}
+        self.questions: dict[str, list[str]] = {}
+        """By account: the questions that were asked."""
         self.offered_tasks: dict[str, tuple[str, str]] = {}
         """By account: the task that was offered last, and the code."""
 
@@ -84,15 +92,56 @@ class TaskScript(Script):
             lease_duration=drawn["ttl"] * SECOND, backoff=BACKOFFS[drawn["lease"] % 3], replaces=drawn["who"] == 1,
             scheduled_at=self.now + drawn["ttl"] * SECOND if extra == 4 else None, payload=f'{{"n":{self.made}}}',
             unique_key=f"k{drawn['name']}" if extra in {2, 5} else None, tag="red" if extra == 1 else None,
-            once=once(f"key-{drawn['lease']}", kind) if extra == 3 else None, **base,
+            once=once(f"key-{drawn['lease']}", kind) if extra == 3 else None,
+            requires=[None, None, "cpu", "cpu,gpu", "gpu", None][drawn["lease"]],
+            approval=self.approval(drawn) if drawn["session"] == 1 else None,
+            **self.dependencies(drawn, extra), **base,
         )  # fmt: skip
+
+    def dependencies(self, drawn: dict[str, Any], extra: int) -> dict[str, Any]:
+        """One or two earlier tasks, by id or by unique key, some of them unknown."""
+        if extra not in {0, 5}:
+            return {}
+        names = [self.pick_task(drawn), self.pick_task(drawn | {"who": 1}), f"k{drawn['name']}"]
+        after = names[drawn["lease"] % 3 :][: 1 + drawn["session"] % 2]
+        return {"after": after, "on_dependency_failure": ON_DEPENDENCY_FAILURE[drawn["session"] % 3]}
+
+    def plan(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        """Two tasks, the first of which depends on the second; sometimes also the other way round."""
+        first, second = (f"t{self.made:04}{part}" for part in "ab")
+        items = (
+            ("x", commands.create(first, type=TYPES[0], after=["y"], **base)),
+            ("y", commands.create(second, type=TYPES[1], after=["x"] if extra == 5 else [], **base)),
+        )
+        return replace(commands.plan(*items), **base)
+
+    def approval(self, drawn: dict[str, Any]) -> Any:
+        at = self.now + drawn["ttl"] * SECOND if drawn["lease"] % 2 else None
+        return commands.approval(
+            deadline_at=at, on_timeout=None if at is None else [None, APPROVE, REJECT][drawn["name"]]
+        )
+
+    def ask(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        choices, at = [(), ("a", "b")][extra % 2], self.now + drawn["ttl"] * SECOND if extra < 4 else None
+        default = "a" if at is not None and drawn["who"] == 1 else None
+        left = Handover(None, [None, '{"asked":1}'][extra // 3])
+        about = {"choices": choices, "deadline_at": at, "on_timeout": default}
+        return self.by_holder(commands.ask, drawn, handover=left, **about)
+
+    def answer(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        text = ["a", "b", APPROVE, APPROVE, REJECT, "c"][extra]
+        return commands.answer(self.pick_question(drawn), text, by=f"p{drawn['who']}", **base)
+
+    def expire_question(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return ExpireQuestion(**base, cause=CAUSE, question_id=self.pick_question(drawn))
 
     def take(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         types = [("a",), ("b",), ("a", "b"), ()][drawn["session"]]
         session = self.pick_session(drawn) if extra >= 4 else None
         return commands.take(
             *types, seed=f"seed-{self.made}", limit=1 + extra % 3, worker=f"w{drawn['who']}",
-            session_id=session, session_lease_id=self.session_lease(drawn, session), **base,
+            session_id=session, session_lease_id=self.session_lease(drawn, session),
+            capabilities=["", "cpu", "gpu", "cpu,gpu", "", "gpu"][drawn["lease"]], **base,
         )  # fmt: skip
 
     def take_this(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
@@ -102,6 +151,14 @@ class TaskScript(Script):
 
     def settle(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         return expiry.UpdateDueTask(**base, cause=CAUSE, task_id=self.pick_task(drawn))
+
+    def open_queue(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        return OpenQueue(**base, cause=CAUSE, type=TYPES[drawn["name"] % 2])
+
+    def change_queue(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        opened = OpenQueue(**base, cause=CAUSE, type="a")
+        changes = {"max_running": [None, 1, 2, 3][drawn["session"]], "paused": extra == 5}
+        return Batch(**base, cause=CAUSE, items=(opened, ChangeQueue(**base, cause=CAUSE, type="a", changes=changes)))
 
     # -- holders -------------------------------------------------------------------------------------------------
 
@@ -173,7 +230,8 @@ class TaskScript(Script):
         context = Context(turn=extra) if extra == 2 else Context()
         return commands.begin(
             session_id, seed=f"session-seed-{self.made}", secret=secret, ttl=SESSION_TTLS[drawn["session"]] * SECOND,
-            context=context, lane=[None, False, True][drawn["lease"] % 3], **base,
+            context=context, lane=[None, False, True][drawn["lease"] % 3], capabilities=[None, "cpu", ""][extra % 3],
+            **base,
         )  # fmt: skip
 
     def by_session(self, verb: Any, drawn: dict[str, Any], **more: Any) -> Any:
@@ -203,8 +261,11 @@ class TaskScript(Script):
         return expiry.GiveGrace(**base, cause=CAUSE, key=self.pick_key(drawn), last_beat=self.now - extra * 5 * SECOND)
 
     def purge(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+        task_id = self.pick_task(drawn)
+        asked = [row_id for row_id in self.questions.get(drawn["account"], []) if task_of(row_id) == task_id]
+        before = self.now - extra * SECOND
         return retention.PurgeTask(
-            **base, cause=CAUSE, task_id=self.pick_task(drawn), before=self.now - extra * SECOND, dead=extra < 3
+            **base, cause=CAUSE, task_id=task_id, before=before, dead=extra < 3, questions=tuple(asked)
         )
 
     def remove_row(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
@@ -232,15 +293,24 @@ class TaskScript(Script):
         known = [key[1] for key in self.known_leases if key[0] == drawn["account"] and key[1].startswith("agent")]
         return known[drawn["name"] % len(known)] if known else "agent-0"
 
+    def pick_question(self, drawn: dict[str, Any]) -> str:
+        known = self.questions.get(drawn["account"], [])
+        return known[-1 - drawn["name"] % len(known)] if known else "t0-1"
+
     def pick_key(self, drawn: dict[str, Any]) -> tuple[str, str, str]:
         if drawn["session"] == 0:
             return (Session.table, drawn["account"], self.pick_session(drawn))
+        if drawn["session"] == 1:
+            return (Question.table, drawn["account"], self.pick_question(drawn))
         return (Task.table, drawn["account"], self.pick_task(drawn))
 
     def record_outcomes(self, commands: list[Any], outcomes: list[Any]) -> None:
         """Record the ids, lease ids and secrets in the outcomes."""
         super().record_outcomes(commands, outcomes)
         for command, outcome in zip(commands, outcomes, strict=True):
+            if isinstance(outcome, TaskOutcome) and outcome.task.question is not None:
+                asked = self.questions.setdefault(command.account, [])
+                asked[:] = [*(each for each in asked if each != outcome.task.question), outcome.task.question]
             if isinstance(outcome, Created) and not outcome.deduplicated:
                 self.tasks.setdefault(command.account, []).append(outcome.task.id)
             elif isinstance(outcome, Claimed):

@@ -12,10 +12,11 @@ from holdfast.core.errors import Refused
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.offer import offer_of
+from holdfast.core.question import OPEN, Question
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND
 from holdfast.core.session import EXPIRED_REPORT_PERIOD, Session
-from holdfast.core.task import CLAIMED, PENDING, Task
+from holdfast.core.task import ANSWER, CLAIMED, PENDING, Task
 from holdfast.engine.verbs.batch import Outcomes
 from holdfast.store.contract import TaskPath
 from holdfast.store.rows import ROW_TYPES
@@ -54,6 +55,7 @@ def moments(store: Any) -> list[int]:
     ]
     for row in every(store, Reservation):
         found += [at for at in (row.expires_at, row.waits_until) if at is not None]
+    found += [row.deadline_at for row in every(store, Question) if row.deadline_at is not None]
     for row in every(store, Session):
         found += [row.expires_at, row.expires_at + EXPIRED_REPORT_PERIOD]
     return found
@@ -89,9 +91,15 @@ def check_rows(store: Any) -> None:
         assert row.ready <= (row.state == PENDING)
         assert row.session is None or row.state == CLAIMED
         assert row.offer is None or (row.state == CLAIMED and row.session is None), "an offered task has no session"
+        is_asking = row.state == PENDING and row.question is not None
+        assert is_asking == (row.waits_for == ANSWER) or (is_asking and row.unmet), row
         if row.unique_key is not None and row.state in {PENDING, CLAIMED}:
             assert (row.account, row.unique_key) not in keys, f"two live tasks under {row.unique_key}"
             keys.add((row.account, row.unique_key))
+    asking = [row for row in every(store, Task) if row.state == PENDING and row.question is not None]
+    waiting = {(row.account, row.question) for row in asking}
+    open_ones = {(row.account, row.id) for row in every(store, Question) if row.state == OPEN}
+    assert waiting == open_ones, "a task waits exactly while its question is open"
 
 
 @pytest.fixture
@@ -166,6 +174,8 @@ def compare(three: list[Any]) -> None:
                     (
                         paths, reader.reservations(account, None, ("", ""), 50),
                         reader.reservations(account, "one", ("", ""), 2),
+                        reader.questions(account, (0, ""), 3, is_open=True),
+                        reader.questions(account, (2**60, ""), 3, is_open=False),
                         reader.due(100), reader.next_deadline(), reader.counts(account), reader.next_token(),
                         reader.task_counts(account), reader.held_at(START), listed, reader.log_bounds(account),
                     )

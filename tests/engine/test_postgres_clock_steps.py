@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import Counter
 from contextlib import contextmanager
@@ -20,8 +21,10 @@ from holdfast.engine.verbs.jobs import Changed
 from holdfast.store.contract import ClockStepped
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.support import Keep, a_lease, check_log, claim, empty, every, heartbeat, idle_lane
+from tests.task_commands import begin
 
 STEPPED_CLOCK = """
 CREATE TABLE test_step (microseconds bigint);
@@ -159,6 +162,70 @@ def test_each_lane_finds_a_step_by_itself(store, set_clock):
         load(lane)
 
 
+def test_a_step_between_two_round_trips_of_a_batch_is_found(store, set_clock, monkeypatch):
+    """The second round trip reads the session of a holder, and the time with it."""
+    lane = WorkedLane(store)
+    lane.work(begin("agent"), claim("job", "l1", ttl=60 * SECOND, session_id="agent"))
+    load_more = PostgresTransaction._load_more
+
+    def set_before(*arguments):
+        monkeypatch.undo()
+        set_clock(+3600)
+        return load_more(*arguments)
+
+    monkeypatch.setattr(PostgresTransaction, "_load_more", set_before)
+    (outcome,) = lane.work(claim("job", "l2"))
+    assert isinstance(outcome, Held), "its holder keeps it"
+    check_log(store)
+
+
+def test_an_idle_lane_learns_of_each_of_two_steps(store, set_clock):
+    """Together they look like one step back; but the other lane has moved the deadline between them."""
+    busy, idle = WorkedLane(store), WorkedLane(store, number=1)
+    idle.work(claim("other", "l1"))
+    busy.work(claim("job", "l2", ttl=4 * SECOND))
+    set_clock(-120)
+    busy.work(heartbeat("other", "l1"))
+    assert 0 < seconds_left(store) <= 4
+    set_clock(+5)
+    (outcome,) = idle.work(claim("job", "l3"))
+    assert isinstance(outcome, Held), "its holder keeps it"
+    check_log(store)
+
+
+def test_a_claim_that_commits_after_another_server_has_found_the_step_gets_grace_too(
+    stepped_database, store, set_clock, monkeypatch
+):
+    """Its deadline was computed by the clock before the step, and the other server could not read it yet."""
+    decided, may_commit, commit = threading.Event(), threading.Event(), PostgresTransaction.commit
+
+    def commit_late(transaction):
+        if threading.current_thread().name == "late":
+            decided.set()
+            assert may_commit.wait(30)
+        commit(transaction)
+
+    other_server = PostgresStore(stepped_database)
+    first, late = WorkedLane(store), WorkedLane(other_server)
+    first.work(claim("first", "l1"))
+    monkeypatch.setattr(PostgresTransaction, "commit", commit_late)
+    claiming = threading.Thread(target=late.work, args=[claim("job", "l2", ttl=30 * SECOND)], name="late")
+    claiming.start()
+    assert decided.wait(30)
+    set_clock(+3600)
+    finding = threading.Thread(target=first.work, args=[claim("second", "l3")])
+    finding.start()
+    finding.join(0.3)
+    may_commit.set()
+    for thread in (claiming, finding):
+        thread.join()
+    (outcome,) = first.work(claim("job", "l4"))
+    other_server.close()
+    assert isinstance(outcome, Held), "its holder keeps it"
+    assert 20 < seconds_left(store) <= 30
+    check_log(store)
+
+
 @pytest.fixture
 def locked(stepped_database):
     """Locks the row of a job for a while, as another transaction does."""
@@ -174,6 +241,7 @@ def locked(stepped_database):
 
 def test_a_step_whose_repair_failed_is_repaired_before_the_next_batch(store, set_clock, locked, monkeypatch):
     monkeypatch.setattr(lanes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(stores, "OPEN_BATCH_SECONDS", 0.1)
     lane = WorkedLane(store)
     lane.work(claim("job", "l1", ttl=60 * SECOND))
     set_clock(+3600)
@@ -189,6 +257,7 @@ def test_a_step_whose_repair_failed_is_repaired_before_the_next_batch(store, set
 
 def test_a_repair_that_is_tried_again_moves_no_deadline_twice(store, set_clock, locked, monkeypatch):
     monkeypatch.setattr(lanes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(stores, "OPEN_BATCH_SECONDS", 0.1)
     monkeypatch.setattr(lanes, "MAX_BATCH", 1)
     lane = WorkedLane(store)
     lane.work(claim("a", "l1", ttl=60 * SECOND), claim("b", "l2", ttl=60 * SECOND), claim("c", "l3", ttl=60 * SECOND))

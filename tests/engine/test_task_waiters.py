@@ -19,13 +19,14 @@ from tests.task_commands import a_task, take
 EMPTY = Empty(now=START)
 
 
-def found(task_type):
+def found(task_type, requires=None):
     """A claim that took a task of this type."""
-    return Claimed(taken=(GrantedTask(task=a_task(type=task_type), now=START, lease_id="l1"),), now=START)
+    task = a_task(type=task_type, requires=requires)
+    return Claimed(taken=(GrantedTask(task=task, now=START, lease_id="l1"),), now=START)
 
 
 FOUND = found("work")
-WORK, OTHER = (ACCOUNT, "work"), (ACCOUNT, "other")
+WORK, OTHER = (ACCOUNT, "work", ""), (ACCOUNT, "other", "")
 
 
 class Waiting:
@@ -38,13 +39,14 @@ class Waiting:
         self.timer = Timer()
         self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
-    def enter(self, *types, wait=60.0):
+    def enter(self, *types, wait=60.0, capabilities=""):
         """Add a waiter whose first claim and whose second try found nothing."""
         ticket = Ticket(take(*types), Keep(), deadline=time.monotonic() + wait)
-        self.waiters.handle_not_granted(ticket, EMPTY)
+        empty = Empty(capabilities=capabilities, now=START)
+        self.waiters.handle_not_granted(ticket, empty)
         if ticket.is_submitted:
             self.tries.remove(ticket)
-            self.waiters.handle_not_granted(ticket, EMPTY)
+            self.waiters.handle_not_granted(ticket, empty)
         return ticket
 
     def set_waiting(self, *, waiting):
@@ -185,7 +187,7 @@ def test_a_waiter_for_several_types_is_woken_once(waiting):
 
 def test_accounts_do_not_wake_each_other(waiting):
     waiting.enter("work")
-    waiting.waiters.offer({("other", "work"): 5})
+    waiting.waiters.offer({("other", "work", ""): 5})
     assert waiting.tries == []
 
 
@@ -377,3 +379,44 @@ def test_no_state_is_kept_of_waiters_that_left(waiting):
     waiters = waiting.waiters
     assert (waiters._waiting, waiters._positions, waiters._woken_for) == ({}, {}, {})
     assert (waiters._probes, waiters._owed, waiters._owed_probes) == (set(), {}, set())
+
+
+def test_a_task_wakes_the_first_waiter_that_has_what_it_requires(waiting):
+    waiting.enter("work")
+    waiting.enter("work", capabilities="cpu")
+    able, also = waiting.enter(capabilities="cpu,gpu"), waiting.enter("work", capabilities="gpu")
+    waiting.waiters.offer({(ACCOUNT, "work", "gpu"): 1})
+    assert waiting.tries == [able]
+    waiting.waiters.offer({(ACCOUNT, "work", "gpu"): 5})
+    assert waiting.tries == [able, also]
+
+
+def test_a_task_without_requirements_wakes_the_first_waiter_whatever_it_can_do(waiting):
+    first, second = waiting.enter("work", capabilities="gpu"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 2})
+    assert waiting.tries == [first, second]
+
+
+def test_a_task_that_a_woken_waiter_left_goes_to_the_next_that_may_take_it(waiting):
+    first = waiting.enter("work", capabilities="gpu")
+    waiting.enter("work")
+    third = waiting.enter("work", capabilities="gpu")
+    waiting.waiters.offer({(ACCOUNT, "work", "gpu"): 1})
+    waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [first, third]
+    waiting.waiters.handle_settled(third, found("work", "gpu"))
+    assert waiting.tries == [first, third]
+
+
+def test_a_commit_elsewhere_wakes_one_waiter_of_each_set_of_capabilities(waiting):
+    first, second = waiting.enter("work"), waiting.enter("work", capabilities="gpu")
+    waiting.enter("work", capabilities="gpu")
+    waiting.waiters.probe()
+    assert waiting.tries == [first, second]
+
+
+def test_a_new_waiter_tries_once_more_if_the_idle_ones_cannot_do_what_it_can(waiting):
+    waiting.enter("work")
+    ticket = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.handle_not_granted(ticket, Empty(capabilities="gpu", now=START))
+    assert waiting.tries == [ticket]

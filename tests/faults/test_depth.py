@@ -11,7 +11,7 @@ from holdfast.core.task import Task, queue_position
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTasks
 from holdfast.engine.verbs.tasks.holding import CompleteTask
-from holdfast.store.postgres import PostgresStore, queries
+from holdfast.store.postgres import PostgresStore, ready_queries
 from holdfast.store.sqlite import SqliteStore
 from tests.proof_size import FULL, sized
 from tests.support import ACCOUNT, ALICE, CAUSE
@@ -126,7 +126,7 @@ def test_a_claim_is_as_fast_with_a_million_tasks_as_with_a_thousand(new_store):
 def test_a_claim_reads_no_more_tasks_than_it_claims(new_store):
     store = deep(new_store())
     if store.name == "sqlite":
-        from holdfast.store.sqlite import queries as lite
+        from holdfast.store.sqlite import ready_queries as lite
 
         plan = say(store, "EXPLAIN QUERY PLAN " + lite.READY.replace("?", "'x'"))
         plan_text = " ".join(row[3] for row in plan)
@@ -134,8 +134,9 @@ def test_a_claim_reads_no_more_tasks_than_it_claims(new_store):
         assert "TEMP B-TREE" not in plan_text
         return
     with psycopg.connect(store._url) as connection:
+        query = ready_queries.READY.replace("$1", "%s")
         plan = connection.execute(
-            "EXPLAIN (ANALYZE, FORMAT JSON) " + queries.READY.replace("$1", "%s"), (f'[["{ACCOUNT}", "work", 1]]',)
+            "EXPLAIN (ANALYZE, FORMAT JSON) " + query, (f'[["{ACCOUNT}", "work", 1]]',)
         ).fetchone()[0]
     scans = [node for node in nodes(plan[0]["Plan"]) if node.get("Relation Name") == "tasks"]
     assert scans

@@ -19,12 +19,12 @@ HEAL_SECONDS = 5.0
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of 2 MiB."""
+    """A file system of 3 MiB."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small file system")
     mount_point = tmp_path / "disk"
     mount_point.mkdir()
-    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", mount_point], check=True)
+    subprocess.run(["/bin/mount", "-t", "tmpfs", "-o", "size=3m", "tmpfs", mount_point], check=True)
     yield mount_point
     subprocess.run(["/bin/umount", "--lazy", mount_point], check=True)
 
@@ -87,7 +87,7 @@ def grow_until_full(worker, kept):
             assert body["agent_contract"]["retryable"] is True
             return name
         kept[name] = claimed(answer)["lease_id"]
-    raise AssertionError("2 MiB never filled up")
+    raise AssertionError("3 MiB never filled up")
 
 
 def all_there(worker, kept):

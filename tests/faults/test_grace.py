@@ -36,12 +36,15 @@ def cases(tmp_path_factory):
             server.start()
         cases = {name: hold(server) for name, server in servers.items()}
         time.sleep(1.3)  # the server writes once a second that it serves the store
-        for server in servers.values():
-            ok(agent(server).heartbeat(case_of(cases, server).job, case_of(cases, server).lease_id))
-        servers["sqlite killed"].kill()
-        servers["sqlite stopped"].process.terminate()
+        for name, stop in (
+            ("sqlite stopped", servers["sqlite stopped"].process.terminate),
+            ("sqlite killed", servers["sqlite killed"].kill),
+            ("postgres stopped", postgres.stop),
+        ):
+            case = cases[name]
+            ok(case.caller.heartbeat(case.job, case.lease_id))  # just before: stopping another may take long
+            stop()
         servers["sqlite stopped"].process.wait(10)
-        postgres.stop()
         time.sleep(AWAY_SECONDS)
         cases["postgres stopped"].returned = time.time()
         postgres.start()
@@ -64,10 +67,6 @@ def hold(server):
     case.long_lease = claimed(caller.claim(case.long, "me", ttl_seconds=600))
     case.lock_id = acquired(caller.acquire(case.lock, ttl_seconds=TTL))["lease_id"]
     return case
-
-
-def case_of(cases, server):
-    return next(case for case in cases.values() if case.server is server)
 
 
 @pytest.fixture(params=["sqlite killed", "postgres stopped"])

@@ -28,9 +28,9 @@ ANSWER_SECONDS = 0.1
 class Crew:
     """One process of workers, and its output."""
 
-    def __init__(self, account, port, name):
+    def __init__(self, account, port, name, workers):
         self.name = name
-        self.process = worker_process.start(port, account.token, name, WORKERS)
+        self.process = worker_process.start(port, account.token, name, workers)
         self.reports = []
         self.reading = threading.Thread(target=self.read)
         self.reading.start()
@@ -61,13 +61,16 @@ def crews(new_postgres_database, new_server):
 class Works:
     """Servers, tasks, running crews and killed crews."""
 
+    tasks, workers = TASKS, WORKERS
+
     def __init__(self, url, new_server):
         self.url = url
         servers = [new_server(url).start() for _ in range(2)]
         self.ports = [server.port for server in servers]
         self.account = register(servers[0].anyone)
         self.all = []
-        self.made = [task for place in range(0, TASKS, 1000) for task in self.make(min(1000, TASKS - place))]
+        sizes = [min(1000, self.tasks - place) for place in range(0, self.tasks, 1000)]
+        self.made = [task for size in sizes for task in self.make(size)]
 
     def make(self, count):
         items = [{"op": "create", "type": "work", "payload": {}, "maxAttempts": 10}] * count
@@ -76,7 +79,7 @@ class Works:
 
     def start(self):
         number = len(self.all)
-        self.all.append(Crew(self.account, self.ports[number % 2], f"crew-{number}"))
+        self.all.append(Crew(self.account, self.ports[number % 2], f"crew-{number}", self.workers))
         return self.all[-1]
 
     def completed(self):

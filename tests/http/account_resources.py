@@ -65,6 +65,11 @@ class Resources:
         return self._keep(states.dead(self.account)["id"])
 
     @cached_property
+    def question(self) -> Thing:
+        asked = {"type": "sample", "payload": {}, "approval": True}
+        return self._keep(done(self.account.post("/v1/tasks", asked), 201)["questionId"])
+
+    @cached_property
     def job(self) -> Thing:
         name = fresh()
         asked = {"owner": "me", "ttl_seconds": LASTING_SECONDS}
@@ -115,6 +120,12 @@ class Resources:
     def webhook(self) -> Thing:
         made = done(self.account.post("/v1/webhooks", {"url": "https://hooks.example.com/x"}), 201)
         return self._keep(made["webhook_id"], made["secret"])
+
+    @cached_property
+    def queue(self) -> Thing:
+        task_type = fresh("queue")
+        done(self.account.put(f"/v1/queues/{task_type}", {"max_running": 7}))
+        return self._keep(task_type)
 
     @cached_property
     def lock_webhook(self) -> Thing:
@@ -235,12 +246,17 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "release_task": lambda it: proven(it.held, "/release"),
     "offer_task": lambda it: proven(it.held, "/offer"),
     "withdraw_task_offer": lambda it: proven(it.held, "/withdraw-offer"),
-    "snooze_task": lambda it: proven(it.held, "/snooze", seconds=1),
+    "snooze_task": lambda it: proven(it.held, "/snooze", seconds=600),
     "cancel_task": lambda it: task(it.pending, "/cancel"),
     "requeue_task": lambda it: task(it.dead, "/requeue"),
     "resolve_task": lambda it: task(it.dead, "/resolve"),
     "task_events": lambda it: task(it.held, "/events"),
+    "ask_task": lambda it: proven(it.held, "/ask", question="Which one?"),
+    "list_questions": lambda it: (f"/v1/questions?limit={len(it.question.id)}", NOTHING),
+    "read_question": lambda it: (f"/v1/questions/{it.question.id}", NOTHING),
+    "answer_question": lambda it: (f"/v1/questions/{it.question.id}/answer", {"answer": "approve"}),
     "task_attempts": lambda it: task(it.held, "/attempts"),
+    "task_dependencies": lambda it: task(it.held, "/dependencies"),
     "list_keys": lambda _: ("/v1/keys", NOTHING),
     "create_key": lambda _: ("/v1/keys", {"name": "another", "scopes": ["read"]}),
     "rotate_own_key": lambda _: ("/v1/keys/rotate", NOTHING),
@@ -274,6 +290,9 @@ REQUESTS: dict[str, Callable[[Any], Asked]] = {
     "get_session": lambda it: (f"/sessions/{it.session.id}", NOTHING),
     "end_session": lambda it: (f"/sessions/{it.session.id}", NOTHING),
     "keepalive_session": lambda it: (f"/sessions/{it.session.id}/keepalive", NOTHING),
+    "list_queues": lambda _: ("/v1/queues", NOTHING),
+    "read_queue": lambda it: (f"/v1/queues/{it.queue.id}", NOTHING),
+    "set_queue": lambda it: (f"/v1/queues/{it.queue.id}", {"paused": True}),
     "create_webhook": lambda _: ("/v1/webhooks", {"url": "https://hooks.example.com/y"}),
     "list_webhooks": lambda _: ("/v1/webhooks", NOTHING),
     "read_webhook": lambda it: (f"/v1/webhooks/{it.webhook.id}", NOTHING),

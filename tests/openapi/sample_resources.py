@@ -49,8 +49,15 @@ class SampleResources:
         """Follow rules that a schema cannot express: about two fields together, or about the current time."""
         if case.body.get("idempotencyKey") is not None and case.headers:
             case.headers.pop("Idempotency-Key", None)
-        if isinstance(case.body.get("scheduledAt"), str):
-            case.body["scheduledAt"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+        case.body.pop("dependsOn", None)  # ids of other tasks
+        for field, seconds in (("scheduledAt", 3600), ("deadlineAt", 7200), ("deadline", 7200)):
+            if isinstance(case.body.get(field), str):
+                case.body[field] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + seconds))
+        if "question" in case.body:
+            case.body.pop("onTimeout", None)
+            case.body["choices"] = None
+        if isinstance(case.body.get("approval"), dict):
+            case.body["approval"] = True
         if isinstance(case.body.get("url"), str):
             case.body["url"] = ADDRESS
             self._delete_webhooks()
@@ -64,7 +71,9 @@ class SampleResources:
         creators = {
             "/v1/jobs": self._job,
             "/v1/reservations": lambda: self._reservation(path),
+            "/v1/queues": lambda: ("work", {}),
             "/v1/tasks": lambda: self._task(path),
+            "/v1/questions": self._question,
             "/v1/keys": self._key,
             "/v1/sessions": self._session,
             "/sessions": lambda: (self._caller.open_session().json["session_id"], {}),
@@ -111,6 +120,10 @@ class SampleResources:
     def _election(self) -> tuple[str, dict[str, Any]]:
         election = fresh()
         return election, {"leader_token": self._caller.campaign(election).json["leader_token"]}
+
+    def _question(self) -> tuple[str, dict[str, Any]]:
+        asked = {"type": "sample", "payload": {}, "approval": True}
+        return self._caller.post("/v1/tasks", asked).json["questionId"], {"answer": "approve"}
 
     def _task(self, path: str) -> tuple[str, dict[str, Any]]:
         caller = self._caller

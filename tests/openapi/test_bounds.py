@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.operations import bounds
+from holdfast.operations import bound_table, bounds
 from holdfast.operations.bound_kinds import Count, Length, Range
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas.operation_schema import schema_of
@@ -67,4 +67,4 @@ def test_every_bound_belongs_to_an_operation():
 
 
 def test_the_api_reference_contains_the_table_of_bounds():
-    assert bounds.markdown_table() in MANUAL.read_text()
+    assert bound_table.markdown_table() in MANUAL.read_text()

@@ -14,11 +14,13 @@ import yaml
 from holdfast import __version__
 from holdfast.core.task.retry import Backoff
 from holdfast.operations.table import OPERATIONS
+from holdfast.settings import Settings
 from holdfast.transport.http.orchestrion import lists
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.schemas.task_operations import BackoffPolicy, TaskFilter
 from holdfast.transport.http.system.discovery import encode_yaml
 from holdfast.transport.http.system.openapi import openapi
+from holdfast.transport.origins import known_address
 from tests.compat.octostore.server import Server
 
 PATHS = ("/openapi.json", "/openapi.yaml", "/v1/schema")
@@ -78,7 +80,7 @@ def test_every_operation_documents_its_scope():
 
 def test_schemas_allow_unknown_fields():
     strict = {name for name, schema in DOCUMENT["components"]["schemas"].items() if "additionalProperties" in schema}
-    assert strict == {"BackoffPolicy"}  # inside a field an unknown name is refused
+    assert strict == {"Approval", "BackoffPolicy"}  # inside a field an unknown name is refused
 
 
 def test_types_only_for_the_document_have_the_fields_of_the_handlers():
@@ -103,12 +105,25 @@ def test_every_process_generates_the_same_bytes():
     assert outputs == {msgspec.json.encode(DOCUMENT)}
 
 
+@pytest.mark.parametrize(
+    ("settings", "address"),
+    [
+        (Settings(host="127.0.0.1", port=7700), "http://127.0.0.1:7700"),
+        (Settings(host="0.0.0.0", port=7700), None),
+        (Settings(host="0.0.0.0", public_url="https://holdfast.example"), "https://holdfast.example"),
+    ],
+)
+def test_the_address_of_the_server_is_one_that_clients_can_use(settings, address):
+    assert known_address(settings) == address
+    assert DOCUMENT["servers"] == [{"url": "/"}]  # where no address is known: that from which the document is read
+
+
 # -- how it is served --------------------------------------------------------------------------------------------
 
 
 def test_both_paths_of_the_json_document_return_the_same(anyone):
     first, second = anyone.get("/openapi.json"), anyone.get("/v1/schema")
-    assert first.json == DOCUMENT
+    assert first.json == openapi(f"http://127.0.0.1:{anyone.port}")
     assert (first.raw, first.header("ETag")) == (second.raw, second.header("ETag"))
     assert first.header("Content-Type") == "application/json"
 
@@ -116,7 +131,7 @@ def test_both_paths_of_the_json_document_return_the_same(anyone):
 def test_the_yaml_document_equals_the_json_document(anyone):
     answer = anyone.get("/openapi.yaml")
     assert answer.header("Content-Type") == "application/yaml"
-    assert yaml.safe_load(answer.raw) == DOCUMENT
+    assert yaml.safe_load(answer.raw) == openapi(f"http://127.0.0.1:{anyone.port}")
 
 
 def test_the_first_version_line_of_the_yaml_has_no_quotes(anyone):

@@ -11,13 +11,15 @@ from holdfast.core.event import BrokenLog, Event, row_image, subject_of
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.row import SECOND
-from holdfast.core.task import FINAL_STATES, Task
+from holdfast.core.task import FINAL_STATES, PENDING, Task, unmet_ids
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTasks
+from holdfast.engine.verbs.tasks.ending import CancelTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask
 from holdfast.engine.verbs.webhooks import UpdateWebhook
 from tests.simulation.answer_checker import AnswerChecker
 from tests.simulation.clients import BASE
+from tests.simulation.dependency_checker import left_waiting
 from tests.simulation.log_checker import LogChecker
 from tests.simulation.request import Operation, Request
 from tests.simulation.reservation_checker import who_waits_for_nothing
@@ -123,6 +125,7 @@ class Checker:
         """Whether nothing is held, no caller waits, every task is done and every message delivered; work on these."""
         world = self._world
         self._work_on_tasks()
+        self._end_held_back()
         rows = world.database.rows.values()
         open_tasks = any(isinstance(row, Task) and row.state not in FINAL_STATES for row in rows)
         hooks = [row for row in rows if isinstance(row, Webhook) and row.state == PAUSED]
@@ -134,10 +137,21 @@ class Checker:
         is_held = world.database.indexes.deadlines.lowest() is not None
         return not (open_tasks or hooks or waiting or undelivered or is_held)
 
+    def _end_held_back(self) -> None:
+        """Cancel tasks that wait for one that failed for good; by now nothing else may wait for what is over."""
+        for task_id in left_waiting(self.log.images):
+            self._fail(f"P28: task:{task_id} waits, and everything that it needs has completed")
+        rows = self._world.database.rows
+        pending = [row for row in rows.values() if isinstance(row, Task) and row.state == PENDING]
+        held_back = [row.id for row in pending if any(_is_over(rows, row.account, needed) for needed in unmet_ids(row))]
+        for task_id in held_back:
+            self._ask(CancelTask(**BASE, task_id=task_id))
+
     def _work_on_tasks(self) -> None:
         """Complete every task that can be claimed."""
         world = self._world
-        ready = [queue for queue, keys in world.database.indexes.ready.items() if keys.first(1) and queue[1] == ""]
+        queues = {queue: sets.get("") for queue, sets in world.database.indexes.ready.items()}
+        ready = [queue for queue, keys in queues.items() if keys is not None and keys.first(1) and queue[1] == ""]
         if not ready:
             return
         seed = f"finish-{len(world.requests)}"
@@ -175,7 +189,7 @@ class Checker:
                 if not isinstance(row, Lease) or (row.proof is None and (row.available_at or 0) <= world.time.now):
                     self._fail(f"P12: callers of {server} wait for {key[2]}, which is free")
             for queue in server.engine.task_waiters._waiting:
-                ready = world.database.indexes.ready.get(queue)
+                ready = world.database.indexes.ready.get(queue, {}).get("")
                 if ready is not None and ready.first(1):
                     self._fail(f"P12: callers of {server} wait for tasks, and {ready.first(1)[0][2]} is ready")
             places = {f"reservation:{ticket.place}" for ticket in server.engine.reservation_waiters._tickets()}
@@ -222,3 +236,9 @@ class Checker:
             for subject, numbers in wanted.items():
                 if got.get(subject, []) != numbers:
                     self._fail(f"P20: {hook.id} got {got.get(subject)} of {subject}, not {numbers}")
+
+
+def _is_over(rows: Any, account: str, task_id: str) -> bool:
+    """Whether a task has failed, or was removed by retention."""
+    row = rows.get((Task.table, account, task_id))
+    return not isinstance(row, Task) or row.state in FINAL_STATES

@@ -98,18 +98,28 @@ class DatabaseTransaction(MemoryTransaction):
     def _space_locks(self, needs: AllNeeds) -> list[Hashable]:
         return [("space", *space) for space in needs.spaces()]
 
-    def _ready(self, account: str, task_type: str, limit: int, wall: Instant) -> list[Key]:
-        locks = self.database.locks
-        if not locks:
-            return super()._ready(account, task_type, limit, wall)
-        return [key for key in super()._ready(account, task_type, limit + len(locks), wall) if key not in locks]
+    def _add_dependents(self, rows: dict[Key, Row], needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
+        """Dependents that another server has locked are listed, and not loaded."""
+        asked = set(rows)
+        found = super()._add_dependents(rows, needs)
+        for key in [key for key in rows if key not in asked and key in self.database.locks]:
+            self.database.world.count("locked dependent")
+            del rows[key]
+        return found
 
-    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int] | None:  # type: ignore[override]
+    def _ready(self, account: str, task_type: str, capabilities: str, limit: int, wall: Instant) -> list[Key]:
+        locks = self.database.locks
+        found = super()._ready(account, task_type, capabilities, limit + len(locks), wall)
+        return [key for key in found if key not in locks] if locks else found
+
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int] | None:  # type: ignore[override]
         if not self.database.world.faults.overlaps:
             return None
         wall = self.database.wall()
-        ready = {queue: {*super(DatabaseTransaction, self)._ready(*queue, wall)} for queue in needs.ready}
-        return {queue[:2]: min(len(keys), queue[2]) for queue, keys in ready.items()}
+        find = super()._ready
+        ready = {(*queue, ""): {*find(*queue, "", most, wall)} for *queue, most in needs.ready}
+        most = {(*queue, ""): number for *queue, number in needs.ready}
+        return {queue: min(len(keys), most[queue]) for queue, keys in ready.items()}
 
     def draw(self, count: int) -> list[int]:
         first = self.database.token + 1

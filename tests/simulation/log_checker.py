@@ -23,6 +23,7 @@ from holdfast.engine.verbs.sessions import CloseSession
 from holdfast.engine.verbs.tasks.holding import HandBackTask
 from holdfast.engine.verbs.tasks.offers import WithdrawTaskOffer
 from holdfast.store.rows import ROW_TYPES
+from tests.simulation.dependency_checker import DependencyChecker
 from tests.simulation.request import Request, primary_verbs, subject_of
 from tests.simulation.reservation_checker import ReservationLogChecker
 from tests.simulation.virtual_time import KEEP_ANSWERS
@@ -37,6 +38,7 @@ TASK_TRANSITIONS = {
     "created": {(None, "pending")},
     "replaced": {("pending", "pending")},
     "due": {("pending", "pending")},
+    "dependency_met": {("pending", "pending")},
     "claimed": {("pending", "claimed")},
     "renewed": {("claimed", "claimed")},
     "extended": {("claimed", "claimed")},
@@ -85,9 +87,10 @@ class LogChecker:
         self._changed_at: dict[str, Instant] = {}
         self.got_grace: set[str] = set()
         """Subjects whose last event extended them: a refusal may have been decided before that."""
+        self._dependencies = DependencyChecker(world)
         self._checks: dict[str, Callable[[Event, str, Image, Image], None]] = {
             "lease": self._check_lease,
-            "task": self._check_task,
+            "task": self._check_task_and_what_it_needs,
             "session": self._check_session,
             "reservation": ReservationLogChecker(self).check,
         }
@@ -274,6 +277,10 @@ class LogChecker:
             self.fail(f"P16: {event.subject} expired after an outage, without grace")
 
     # -- tasks and sessions ------------------------------------------------------------------------------------
+
+    def _check_task_and_what_it_needs(self, event: Event, verb: str, before: Image, after: Image) -> None:
+        self._check_task(event, verb, before, after)
+        self._dependencies.check(event, verb, after)
 
     def _check_task(self, event: Event, verb: str, before: Image, after: Image) -> None:
         if verb == "purged":

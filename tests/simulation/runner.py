@@ -17,6 +17,7 @@ SOMETIMES = (
     "step of the wall clock", "outage", "suspended server", "session ended with a lease", "reissued", "resumed",
     "renewed by a write for its session",
     "waiting", "reserved", "reduced", "enlarged", "left",
+    "dependency_met", "one of several dependencies met",
     "dead_lettered", "requeued", "cancelled", "due", "forced", "snapshot", "purged", "forgotten", "delivered again",
 )  # fmt: skip
 """What a large number of seeds must have seen at least once; otherwise they prove too little."""

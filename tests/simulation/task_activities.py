@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import Refused
 from holdfast.core.holdings.lease_ids import held_lease_id
+from holdfast.core.limits import ON_DEPENDENCY_FAILURE
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Handover, Task
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
@@ -47,13 +48,13 @@ class TaskActivity(Activity):
     def next_operation(self) -> Operation | None:
         chance = self.random.random()
         known = sorted(self.client.world.known_tasks)
+        dead = self.client.world.dead_letters()
         if chance < 0.3 or not known:
             return self.operation(self._create())
         if chance < 0.36:
             mode = self.random.choice(["pending", "request", "force"])
             return self.operation(CancelTask(**BASE, task_id=self.random.choice(known), mode=mode))
-        if chance < 0.44:
-            dead = self.client.world.dead_letters()
+        if chance < 0.44 or (dead and self.random.random() < 0.3):
             return self.operation(RequeueTask(**BASE, task_id=self.random.choice(dead or known)))
         if chance < 0.52 and self.last_report is not None:
             return self.operation(replace(self.last_report, once=None))  # as if its answer was lost
@@ -69,7 +70,18 @@ class TaskActivity(Activity):
             max_attempts=3 if key else self.random.randint(1, 3), priority=self.random.randint(0, 1),
             scheduled_at=now + self.random.randint(1, TTL) if self.random.random() < 0.2 else None,
         )  # fmt: skip
-        return CreateTask(**BASE, task=row, once=self.maybe_once(), replace_payload=self.random.random() < 0.2)
+        known = sorted(self.client.world.known_tasks)[-6:]
+        needed = self.random.sample(known, self.random.randint(1, min(2, len(known)))) if known else []
+        if self.random.random() < 0.75:
+            needed = []
+        row = replace(row, on_dependency_failure=self.random.choice(ON_DEPENDENCY_FAILURE))
+        return CreateTask(
+            **BASE,
+            task=row,
+            depends_on=tuple(needed),
+            once=self.maybe_once(),
+            replace_payload=self.random.random() < 0.2,
+        )
 
     def _claim(self, known: list[str]) -> Operation:
         by = self.client.principal

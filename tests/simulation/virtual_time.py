@@ -17,6 +17,7 @@ from holdfast.engine import cleanup, engine, lane, server_heartbeat, sweep
 from holdfast.engine.batches import locked_rows, transaction
 from holdfast.engine.timer import Alarm, Timer
 from holdfast.engine.waiting import names, places, reservations
+from holdfast.store import needs
 from tests.support import START
 
 KEEP_ANSWERS = 120 * SECOND
@@ -128,12 +129,14 @@ def simulated_runtime() -> Iterator[Runtime]:
 
     before = [(module, "time", module.time) for module in _USERS_OF_TIME]
     before += [(sweep, "Future", sweep.Future), (cleanup, "KEEP_ANSWERS", cleanup.KEEP_ANSWERS)]
+    before += [(needs, "MAX_DEPENDENTS", needs.MAX_DEPENDENTS)]
     before += [(log, "propagate", log.propagate), (log, "handlers", log.handlers)]
     level = log.level
     try:
         for module in _USERS_OF_TIME:
             module.time = runtime.time
         sweep.Future, cleanup.KEEP_ANSWERS = make_future, KEEP_ANSWERS
+        needs.MAX_DEPENDENTS = 1  # so that some are left for the sweep
         log.propagate, log.handlers = False, [_ErrorReports(runtime)]
         log.setLevel(logging.ERROR)
         yield runtime

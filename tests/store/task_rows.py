@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 from hypothesis import strategies as st
 
-from holdfast.core.task import CLAIMED, DEAD, FINAL_STATES, LIVE_STATES, PENDING, STATES, Task
+from holdfast.core.task import CLAIMED, DEAD, FINAL_STATES, LIVE_STATES, PENDING, STATES, Task, within_limits
 from tests.support import START
 
 accounts = st.sampled_from(["a", "b"])
 types = st.sampled_from(["x", "y"])
 instants = st.integers(START - 2, START + 2)
+required = st.none() | st.none() | st.sampled_from(["cpu", "cpu,gpu", "gpu", "gpu,repo:shop"])
 numbers = st.integers(-(2**53), 2**53) | st.sampled_from([0, 1, 2**62])
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=6)
 documents = st.recursive(
@@ -23,6 +24,8 @@ documents = st.recursive(
 SHAPED_COLUMNS = {
     "ended": '{"worker":null,"outcome":"failed","at":1,"attempt":1,"proof":"p"}',
     "backoff": '{"kind":"fixed"}',
+    "depends_on": '["t0","t9"]',
+    "answered": '{"id":"q","question":"?","answer":"a","by":"b","at":1}',
     "offer": '{"proof":"p","until":1,"lasts":1,"session":"s1"}',
 }
 """JSON columns that have a shape of their own."""
@@ -72,12 +75,15 @@ def wild_pairs(draw) -> list[tuple[Task, Task]]:
 
 
 def without_contradictions(task: Task) -> Task:
-    """The task with a lease if it is claimed, else with none: a store refuses to load others."""
+    """The task with a lease if it is claimed, within its limits, else with none: a store refuses to load others."""
     if task.state == CLAIMED:
         lease = {"proof": task.proof or "p", "expires_at": task.expires_at or START}
     else:
         lease = {"proof": None, "expires_at": None, "offer": None}
-    return msgspec.structs.replace(task, **lease, ready=task.ready and task.state == PENDING)
+    flags = None if task.unmet_flags is None or task.depends_on is None else "10"
+    dependencies = {"unmet_flags": flags, "unmet": task.unmet if flags is None else 1}
+    changed = lease | dependencies | {"ready": task.ready and task.state == PENDING}
+    return within_limits(msgspec.structs.replace(task, **changed))
 
 
 @st.composite
@@ -100,6 +106,7 @@ def task_rows(draw) -> Task:
         proof=draw(st.none() | st.just("proof")),
         session=draw(st.none() | st.sampled_from(["s1", "s2"])),
         tag=draw(st.none() | st.sampled_from(["red", "blue"])),
+        requires=draw(required),
     )
 
 
@@ -134,6 +141,7 @@ def queued_rows(draw) -> Task:
         ready=ready,
         scheduled_at=draw(st.none() | instants) if ready else draw(instants),
         place=draw(instants),
+        requires=draw(required),
     )
 
 

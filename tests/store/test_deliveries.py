@@ -20,6 +20,7 @@ from holdfast.core.webhooks.delivery import (
     FinishedAttempt,
     choose_fairly,
     due_deliveries,
+    find_failure,
 )
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.view import View
@@ -338,6 +339,26 @@ def test_due_deliveries_match_the_rule_in_every_store(every_store, data):
         write(store, deliveries)
         assert store.deliveries.pending_work(10).is_due == bool(found), store.name
         assert claimed_keys(store, capacity) == expected, store.name
+
+
+@given(data=st.data())
+@settings(max_examples=25)
+def test_a_failing_receiver_is_found_by_the_rule_in_every_store(every_store, data):
+    states = st.tuples(st.sampled_from(STATES), st.integers(0, 2), moments)
+    deliveries = [
+        replace(
+            a_delivery(seq, f"task:{seq}", state=state, attempts=attempts, error="timeout"),
+            created_at=created_at,
+            settled_at=None if state == PENDING else START,
+        )
+        for seq, (state, attempts, created_at) in enumerate(data.draw(st.lists(states, max_size=8)), -2)
+    ]
+    other = a_delivery(50, hook=(ACCOUNT, "whk_2"), state=DELIVERED, settled_at=START)
+    for store in every_store:
+        empty(store)
+        put(store, a_hook(), a_hook("whk_2"), kind="created")
+        write(store, [*deliveries, other])
+        assert store.deliveries.failure(HOOK) == find_failure(deliveries), store.name
 
 
 def write(store, deliveries):

@@ -134,7 +134,8 @@ def work(store: SqliteStore, disk: PowerDisk, step: int) -> None:
 def losses(disk: PowerDisk, folder: Path) -> int:
     """In how many images an acknowledged change is missing."""
     lost = 0
-    for number, (files, known) in enumerate(disk.images[:IMAGES]):
+    every = max(len(disk.images) // IMAGES, 1)
+    for number, (files, known) in enumerate(disk.images[::every][:IMAGES]):
         place = folder / f"image-{number}"
         place.mkdir()
         for path, data in files.items():

@@ -10,7 +10,18 @@ from msgspec.structs import replace
 from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease, proof_of
-from holdfast.core.principal import Principal
+from holdfast.core.principal import (
+    ALL_SCOPES,
+    ISSUED,
+    LOCAL,
+    MACHINE,
+    ROOT,
+    ROTATED,
+    STATIC,
+    WORK_SCOPES,
+    Principal,
+    is_user,
+)
 from holdfast.core.session import Session
 from tests.proof_size import FULL
 from tests.support import START, DrivenClock, empty, load_view, put
@@ -64,7 +75,14 @@ def principal_rows(draw):
     revoked = draw(st.none() | instants)
     # A hash belongs to one valid principal; revoked ones may share it.
     key = f"k{number}" if revoked is None else draw(st.sampled_from(["k0", "k1", None]))
-    return Principal(draw(accounts), f"p{number}", key_hash=key, revoked_at=revoked)
+    return Principal(
+        draw(accounts),
+        f"p{number}",
+        key_hash=key,
+        revoked_at=revoked,
+        source=draw(st.sampled_from([ROOT, STATIC, ISSUED, LOCAL, ROTATED, MACHINE])),
+        scopes=draw(st.sampled_from([WORK_SCOPES, ALL_SCOPES, "admin", "jobs admin", "jobs admin read", "read"])),
+    )
 
 
 def by_key(row):
@@ -201,8 +219,8 @@ def test_a_key_belongs_to_the_principal_that_has_it_and_is_not_revoked(fresh, kn
             found = reader.principal(key)
             assert ([] if found is None else [found.id]) == valid
         for account in "ab":
-            valid = [row for row in known if row.account == account and row.revoked_at is None]
-            assert reader.counts(account).principals == len(valid)
+            users = [row for row in known if row.account == account and is_user(row)]
+            assert reader.counts(account).users == len(users)
 
 
 def test_the_test_clock_is_the_time_passed_to_the_rules(sql_store, clock):

@@ -117,7 +117,7 @@ def test_the_next_deadline_is_the_nearest_of_leases_and_open_sessions(store):
         assert reader.next_deadline() == START + 5
 
 
-def test_counts_are_of_live_leases_and_valid_principals(store):
+def test_counts_are_of_live_leases_and_users(store):
     put(
         store,
         ALICE,
@@ -130,7 +130,7 @@ def test_counts_are_of_live_leases_and_valid_principals(store):
         a_lease("4", account="other"),
     )
     with store.read() as reader:
-        assert reader.counts(ACCOUNT) == Counts(live_leases=2, principals=2)
+        assert reader.counts(ACCOUNT) == Counts(live_leases=2, users=2)
 
 
 def test_rows_held_at_an_instant_exclude_locks_and_free_names(store):
@@ -216,13 +216,14 @@ def test_every_list_ends_with_the_record_that_reaches_its_bytes(store):
         *(a_lease(f"x{number}", checkpoint=text, session="s1", ephemeral=True) for number, text in enumerate(texts)),
         *(a_session(f"s{number}", name="agent", context=text) for number, text in enumerate(texts)),
         *(Task(ACCOUNT, f"t{n}", type="ab"[n % 2], tag="red", unique_key="k", state=CANCELLED, payload=text,
-               session="s1") for n, text in enumerate(texts)),
+               session="s1", waits_for="room") for n, text in enumerate(texts)),
         Webhook(ACCOUNT, "hook", url="https://example.com", family="standard", events="[]", principal="p"),
     )  # fmt: skip
     moves = [Delivery(ACCOUNT, "hook", n, f"task:{n}", "task.created", text, START) for n, text in enumerate(texts)]
     store.deliveries.advance_cursors([CursorMove((ACCOUNT, "hook"), None, 9, tuple(moves))])
     put(store, a_lease("x0", note="c"))
     paths = [TaskPath(), TaskPath("a"), TaskPath(state=CANCELLED), TaskPath(tag="red"), TaskPath(unique_key="k")]
+    paths.append(TaskPath(waits_for="room"))
     with store.read() as reader:
         lists = [
             partial(reader.rows_after, Lease, "", ""),

@@ -26,12 +26,14 @@ FILL = (
         iif(n < {LIVE}, 'proof', NULL), n, 60, iif(n < {LIVE}, {START} + 60000000 + n, NULL),
         iif(n < {LIVE} AND n % 4 = 0, 's' || (n % 40), NULL), n < {LIVE} AND n % 4 = 0, 0 FROM numbers""",
     f"""{NUMBERS} INSERT INTO tasks (account, id, version, changed_at, type, payload, priority, max_attempts,
-        lease_duration, created_at, tag, unique_key, state, ready, place, expires_at, proof, session, scheduled_at)
+        lease_duration, created_at, tag, unique_key, state, ready, place, expires_at, proof, session, scheduled_at,
+        requires)
     SELECT '{ACCOUNT}', printf('task%07d', n), 1, {START}, 'work', '{{{{}}}}', n % 3, 3, 1, {START}, 'tag' || (n / 20),
         'key' || n, CASE WHEN n < {LIVE} THEN 'claimed' WHEN n < {LIVE} * 3 THEN 'pending' ELSE '{COMPLETED}' END,
         n BETWEEN {LIVE} AND {LIVE} * 2 - 1, {START} + n, iif(n < {LIVE}, {START} + 60000000 + n, NULL),
         iif(n < {LIVE}, 'proof', NULL), iif(n < {LIVE}, 's' || (n % 40), NULL),
-        iif(n BETWEEN {LIVE} * 2 AND {LIVE} * 3 - 1, {START} + 50000000, NULL) FROM numbers""",
+        iif(n BETWEEN {LIVE} * 2 AND {LIVE} * 3 - 1, {START} + 50000000, NULL),
+        iif(n % 2, 'word' || (n % 5), NULL) FROM numbers""",
     "INSERT INTO task_counts SELECT account, type, state, count(*) FROM tasks GROUP BY account, type, state",
     f"""{NUMBERS} INSERT INTO sessions (account, id, version, changed_at, principal, ttl, opened_at, expires_at,
         ended_at, ended_how, name)
@@ -40,6 +42,11 @@ FILL = (
     f"""{NUMBERS} INSERT INTO events (account, subject, version, kind, at, actor, request_id, data, seq)
     SELECT '{ACCOUNT}', printf('lease:name/%07d', n / 4), n % 4 + 1, 'lease.claimed', {START}, 'a', 'r', '{{{{}}}}',
         n + 1 FROM numbers""",
+    f"""{NUMBERS} INSERT INTO deliveries (account, hook, seq, subject, kind, body, created_at, state, attempts, next_at,
+        claims, settled_at)
+    SELECT '{ACCOUNT}', 'whk_1', n, 'task:' || n, 'task.created', '{{{{}}}}', {START},
+        iif(n < {{count}} - {LIVE}, 'delivered', 'pending'), iif(n < {{count}} - {LIVE} / 2, 1, 0), {START}, 0,
+        iif(n < {{count}} - {LIVE}, {START}, NULL) FROM numbers""",
     f"INSERT INTO event_counters (account, seq) VALUES ('{ACCOUNT}', {{count}})",
 )
 
@@ -103,6 +110,12 @@ WORK = {
     "what a session holds": load(holdings=((ACCOUNT, "s4"),)),
     "ready tasks": load(ready=((ACCOUNT, "work", 5),)),
     "ready tasks of any type": load(ready=((ACCOUNT, "", 5),)),
+    "ready tasks for capabilities": load(
+        ready=((ACCOUNT, "work", 5),), requiring=((ACCOUNT, "work", "word1,word2", ""),)
+    ),
+    "ready tasks of any type for capabilities": load(
+        ready=((ACCOUNT, "", 5),), requiring=((ACCOUNT, "", "word1,word2", ""),)
+    ),
     "a unique key": load(unique_keys=((ACCOUNT, "key200"),)),
     "the same unique key": load(same_key_as=((ACCOUNT, "task0000200"),)),
     "locks of a principal": load(lock_counts=((ACCOUNT, "principal3"),)),
@@ -122,11 +135,16 @@ WORK = {
     "sessions": read(lambda reader: reader.sessions(ACCOUNT, "", 10)),
     "tasks by tag": read(lambda reader: reader.tasks(ACCOUNT, TaskPath(tag="tag5"), "~", 10)),
     "tasks by key": read(lambda reader: reader.tasks(ACCOUNT, TaskPath(unique_key="key5"), "~", 10)),
+    "waiting tasks": read(lambda reader: reader.tasks(ACCOUNT, TaskPath(waits_for="room"), "~", 10)),
     "tasks by state": read(lambda reader: reader.tasks(ACCOUNT, TaskPath(state=COMPLETED), "~", 10)),
     "tasks by type": read(lambda reader: reader.tasks(ACCOUNT, TaskPath(type="work"), "~", 10)),
     "tasks": read(lambda reader: reader.tasks(ACCOUNT, TaskPath(), "~", 10, 50_000)),
     "queues": read(lambda reader: reader.queues(ACCOUNT, 10)),
     "next to expire": read(lambda reader: reader.next_to_expire(ACCOUNT, 10)),
+    "next to expire within bytes": read(lambda reader: reader.next_to_expire(ACCOUNT, 10, 50_000)),
+    "held counts": read(lambda reader: reader.held_counts(ACCOUNT)),
+    "failure of a webhook": lambda store: store.deliveries.failure((ACCOUNT, "whk_1")),
+    "resolved dead letters": read(lambda reader: reader.count_resolved(ACCOUNT, 10)),
     "totals": read(lambda reader: reader.totals()),
     "due": read(lambda reader: reader.due(100)),
     "next deadline": read(lambda reader: reader.next_deadline()),

@@ -9,14 +9,18 @@ import pytest
 
 from holdfast.core.task import PENDING, STATES
 from holdfast.store.postgres import PostgresStore
-from holdfast.store.postgres import queries as postgres
+from holdfast.store.postgres import queries as postgres_queries
+from holdfast.store.postgres import ready_queries as postgres_ready
 from holdfast.store.sql import holding_queries
 from holdfast.store.sql import queries as shared
-from holdfast.store.sqlite import queries as sqlite
+from holdfast.store.sqlite import queries as sqlite_queries
+from holdfast.store.sqlite import ready_queries as sqlite_ready
 from tests.store.test_tasks import execute_sql
 from tests.support import ACCOUNT, START, DrivenClock, make_store
 
-ROWS, ACCOUNTS = 6_000, 5
+postgres, sqlite = (postgres_ready, postgres_queries), (sqlite_ready, sqlite_queries)
+
+ROWS, ACCOUNTS, SETS = 6_000, 5, 20
 DUE = 10
 """How many tasks of each account and kind have passed their deadline."""
 
@@ -24,7 +28,7 @@ FILL = f"""
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS - 1}),
     kinds AS (SELECT n, n % 6 AS kind, n / 6 AS place FROM numbers)
 INSERT INTO tasks (account, id, version, changed_at, type, payload, priority, max_attempts, lease_duration, created_at,
-    tag, state, ready, scheduled_at, place, expires_at)
+    tag, state, ready, scheduled_at, place, expires_at, requires)
 SELECT CASE place % {ACCOUNTS} WHEN 0 THEN '{ACCOUNT}' ELSE 'account' || place % {ACCOUNTS} END, 't' || (100000 + n), 1,
     {START}, 'work', '{{}}', n % 7, 3, 1, {START}, 'tag' || place % 30,
     CASE kind WHEN 0 THEN 'pending' WHEN 1 THEN 'pending' WHEN 2 THEN 'claimed' WHEN 3 THEN 'completed'
@@ -32,7 +36,8 @@ SELECT CASE place % {ACCOUNTS} WHEN 0 THEN '{ACCOUNT}' ELSE 'account' || place %
     kind = 0,
     CASE WHEN kind = 1 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END,
     {START} + n,
-    CASE WHEN kind = 2 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END
+    CASE WHEN kind = 2 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END,
+    CASE WHEN place / {ACCOUNTS} % 2 = 1 THEN 'cpu,word' || (10 + place / {ACCOUNTS} / 2 % {SETS}) END
 FROM kinds
 """
 COUNTS = "INSERT INTO task_counts SELECT account, type, state, count(*) FROM tasks GROUP BY account, type, state"
@@ -43,6 +48,11 @@ QUERIES = {
     "READY_ANY": ("tasks_ready_any", 5, True),
     "DUE_TASKS": ("tasks_ripe", DUE * ACCOUNTS, False),
     "DUE_TASKS_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
+    # On PostgreSQL the head of the queue is looked through first.
+    "READY_REQUIRING": ("tasks_requiring", postgres_ready.NEAR, False),
+    "READY_REQUIRING_ANY": ("tasks_requiring_any", postgres_ready.NEAR, False),
+    "DUE_REQUIRING": ("tasks_ripe", DUE * ACCOUNTS, False),
+    "DUE_REQUIRING_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
     "DUE": ("tasks_due", DUE * ACCOUNTS, False),
     "TASK_IDS_BY_STATE": ("tasks_listed", 5, True),
     "TASKS_BY_TAG": ("tasks_tagged", 5, True),
@@ -52,10 +62,12 @@ QUERIES = {
     "TASKS_AMONG.within_bytes": ("tasks_pkey", 5, False),
     "FINISHED_TASKS": ("tasks_finished", 5, True),
     "OLDEST_READY": ("tasks_ready_any", 7 * ACCOUNTS, False),  # the head of each priority of each account
+    "OLDEST_REQUIRING": ("tasks_requiring_any", 7 * ACCOUNTS * SETS, False),
 }
 ARGUMENTS = {
     "OLDEST_READY": (),
-    "DUE": (*[START] * 6, "", 5),
+    "OLDEST_REQUIRING": (),
+    "DUE": (*[START] * 8, "", 5),
     "TASK_IDS_BY_STATE": (ACCOUNT, "work", PENDING, "~", 5),
     "TASKS_BY_TAG": (ACCOUNT, "tag0", "~", 5),
     "TASKS_BY_TAG.within_bytes": (ACCOUNT, "tag0", "~", 5, 10_000),
@@ -69,7 +81,7 @@ ARGUMENTS = {
 def find_statement(dialect, name):
     """A statement of a dialect, or one that both share."""
     name, _, variant = name.partition(".")
-    found = getattr(dialect, name, None) or getattr(shared, name)
+    found = next(getattr(module, name) for module in (*dialect, shared) if hasattr(module, name))
     return found if isinstance(found, str) else getattr(found, variant or "plain")
 
 
@@ -112,10 +124,13 @@ def nodes(plan):
 def explain(store, name):
     """The plan of an executed statement, with the settings of our database sessions."""
     statement = find_statement(postgres, name)
-    if name.startswith(("READY", "DUE_TASKS")):
-        wanted = json.dumps([[ACCOUNT, "" if name.endswith("_ANY") else "work", 5]])
+    if name.startswith(("READY", "DUE_TASKS", "DUE_REQUIRING")):
+        able = ["cpu,word10,word11", ""] if "REQUIRING" in name else []
+        wanted = json.dumps([[ACCOUNT, "" if name.endswith("_ANY") else "work", *able, 5]])
         statement = statement.replace("$1", f"'{wanted}'").replace("$2", str(START))
     with store.read() as reader:
+        if "REQUIRING" in name:  # only lanes execute it
+            reader.fetch("SET enable_bitmapscan = off")
         found = reader.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}", *ARGUMENTS.get(name, ()))
         return next(iter(found))[0][0]["Plan"]
 
@@ -127,7 +142,7 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     of_tasks = [node for node in nodes(plan) if node.get("Relation Name") == "tasks"]
     assert of_tasks
     assert {node["Node Type"] for node in of_tasks} <= {"Index Scan", "Index Only Scan"}
-    if not name.startswith("DUE_TASKS"):  # few tasks have come due, so either of the two indexes is fine
+    if not name.startswith("DUE_"):  # few tasks have come due, so either of the two indexes is fine
         assert index in {node["Index Name"] for node in of_tasks}
     touched = [node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) for node in of_tasks]
     assert max(touched) <= most, f"{name} touched {touched} of {ROWS}"
@@ -151,15 +166,36 @@ def test_postgres_finds_the_tasks_of_a_principal_among_those_that_its_account_ho
 # -- SQLite: planned index use -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", QUERIES)
+STEPS = {
+    # On SQLite the sets of required words are listed by statements of their own.
+    "READY_NEAR": ("tasks_requiring_order", sqlite_ready.NEAR, True),
+    "READY_NEAR_ANY": ("tasks_requiring_order_any", sqlite_ready.NEAR, True),
+    "READY_SET": ("tasks_requiring", 1, True),
+    "READY_SET_ANY": ("tasks_requiring_any", 1, True),
+    "DUE_SETS": ("tasks_ripe", DUE * ACCOUNTS, False),
+    "DUE_SETS_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
+}
+
+
+@pytest.mark.parametrize("name", QUERIES | STEPS)
 def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
-    index, _, ordered = QUERIES[name]
+    index, _, ordered = (QUERIES | STEPS)[name]
     index = "sqlite_autoindex_tasks_1" if index == "tasks_pkey" else index
     arguments = {
         "READY": (ACCOUNT, "work", 5),
         "READY_ANY": (ACCOUNT, 5),
         "DUE_TASKS": (ACCOUNT, "work", START, 5),
         "DUE_TASKS_ANY": (ACCOUNT, START, 5),
+        "READY_NEAR": (ACCOUNT, "work"),
+        "READY_NEAR_ANY": (ACCOUNT,),
+        "READY_SET": (ACCOUNT, "work", "cpu"),
+        "READY_SET_ANY": (ACCOUNT, "cpu"),
+        "READY_REQUIRING": (ACCOUNT, "work", '["cpu,word10"]', 5),
+        "READY_REQUIRING_ANY": (ACCOUNT, '["cpu,word10"]', 5),
+        "DUE_SETS": (ACCOUNT, "work", START),
+        "DUE_SETS_ANY": (ACCOUNT, START),
+        "DUE_REQUIRING": (ACCOUNT, "work", START, '["cpu,word10"]', 5),
+        "DUE_REQUIRING_ANY": (ACCOUNT, START, '["cpu,word10"]', 5),
     } | ARGUMENTS
     statement = find_statement(sqlite, name)
     with full_sqlite.read() as reader:
@@ -168,8 +204,9 @@ def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
     assert of_tasks
     assert all(step.startswith("SEARCH") for step in of_tasks), steps
     # Few tasks have come due, so any of their indexes is fine, but not the key of all tasks.
-    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("DUE_TASKS") else {index}
-    assert all(any(f"INDEX {each} " in step for each in {*indexes, "tasks_scheduled"}) for step in of_tasks), steps
+    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("DUE_") else {index}
+    times = {"tasks_scheduled", "tasks_deadline", "tasks_releasing"}
+    assert all(any(f"INDEX {each} " in step for each in indexes | times) for step in of_tasks), steps
     assert any(f"INDEX {each} " in step for each in indexes for step in of_tasks), steps
     is_sorted_again = name.endswith(".within_bytes")  # only the page itself, which is small
     assert is_sorted_again or not (ordered and any("TEMP B-TREE" in step for step in steps)), steps

@@ -13,10 +13,15 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.holdings.held_by import is_held_by
-from holdfast.core.lease import JOB, Lease
+from holdfast.core.lease import ELECTION, JOB, Lease, is_live
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING, Task
+from holdfast.core.task.capabilities import combine, may_take
+from holdfast.engine.view import View
 from holdfast.store.contract import TaskPath
+from holdfast.store.contract.reads import HeldCounts
+from holdfast.store.needs import AllNeeds, Needs
+from holdfast.store.rows import Rows
 from tests.proof_size import FULL
 from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
 from tests.store.test_queries_match_rules import lease_lists, session_lists
@@ -51,32 +56,76 @@ named_sessions = st.lists(
 ).map(lambda lists: list({row.key: row for rows in lists for row in rows}.values()))
 
 
-def drained(view, account, names):
+def drained(view, account, names, capabilities=""):
     """The tasks that claims would get, in order."""
     found = []
-    while (task := view.next_ready(account, names)) is not None:
+    while (task := view.next_ready(account, names, capabilities)) is not None:
         found.append(task.id)
         view.put(replace(task, state=CLAIMED, ready=False), "claimed")
     return found
 
 
-def claimable(rows, account, names):
+def claimable(rows, account, names, capabilities=""):
     queue = [row for row in rows if row.account == account and (not names or row.type in names)]
+    queue = [row for row in queue if may_take(capabilities, row.requires)]
     return [row.id for row in sorted(queue, key=tasks.queue_order) if tasks.is_claimable(row, START)]
+
+
+def load_queues(store, account, names, limit, *claims):
+    """A view of the first tasks for claims of these queues with (capabilities, session)."""
+    types = names or ("",)
+    return load_view(
+        store,
+        ready=tuple((account, name, limit) for name in types),
+        requiring=tuple((account, name, *claim) for name in types for claim in claims),
+        rows=tuple((Session.table, account, session) for _, session in claims if session),
+    )
 
 
 @with_examples
 @given(rows=task_lists, account=accounts, names=st.sampled_from(QUEUES))
 def test_loaded_tasks_are_those_that_core_calls_claimable_in_its_order(fresh, rows, account, names):
-    view = load_view(fresh(*rows), ready=tuple((account, name, 100) for name in names or ("",)))
+    view = load_queues(fresh(*rows), account, names, 100)
     assert drained(view, account, names) == claimable(rows, account, names)
 
 
 @with_examples
 @given(rows=queues, names=st.sampled_from(QUEUES), limit=st.integers(1, 3))
 def test_the_first_tasks_of_a_queue_are_loaded_also_if_they_have_just_come_due(fresh, rows, names, limit):
-    view = load_view(fresh(*rows), ready=tuple(("a", name, limit) for name in names or ("",)))
+    view = load_queues(fresh(*rows), "a", names, limit)
     assert drained(view, "a", names)[:limit] == claimable(rows, "a", names)[:limit]
+
+
+ABLE = [("", ""), ("gpu", ""), ("cpu,gpu", ""), ("", "s1"), ("repo:shop", "s1"), ("cpu,gpu,repo:shop", ""), ("a", "")]
+
+
+@with_examples
+@given(rows=queues, names=st.sampled_from(QUEUES), limit=st.integers(1, 3), claim=st.sampled_from(ABLE))
+def test_the_first_tasks_that_a_worker_may_take_are_loaded(fresh, rows, names, limit, claim):
+    agent = Session("a", "s1", principal="p", opened_at=START, expires_at=START + 1, capabilities="gpu")
+    able = combine(claim[0], agent.capabilities if claim[1] else None)
+    view = load_queues(fresh(*rows, agent), "a", names, limit, claim, ("a", ""))
+    assert drained(view, "a", names, able)[:limit] == claimable(rows, "a", names, able)[:limit]
+
+
+@with_examples
+@given(rows=queues, names=st.sampled_from(QUEUES), limit=st.integers(1, 3), claim=st.sampled_from(ABLE))
+def test_what_another_server_could_have_locked_is_counted_as_core_does(fresh, rows, names, limit, claim):
+    store, types = fresh(*rows), names or ("",)
+    needs = AllNeeds.of(
+        [
+            Needs(
+                ready=tuple(("a", name, limit) for name in types),
+                requiring=tuple(("a", name, claim[0], "") for name in types),
+            )
+        ]
+    )
+    with store.transaction() as transaction:
+        view = View(transaction.load(needs))
+        counted = transaction.count_claimable(needs)
+    if counted is not None:
+        assert not view.has_locked_tasks(counted)
+        assert View(Rows(START, {})).has_locked_tasks(counted) == bool(claimable(rows, "a", names, claim[0]))
 
 
 @with_examples
@@ -175,6 +224,20 @@ def test_what_a_principal_holds_is_what_core_calls_held_by_it(fresh, rows, held,
                 for limit, max_bytes in ((100, None), (100, 10**9), (2, 10**9)):
                     found = reader.held_by(row_type, (account, principal), after, limit, max_bytes, owner=owner)
                     assert [row.id for row in found] == wanted[:limit]
+
+
+@with_examples
+@given(rows=task_lists, held=lease_lists)
+def test_what_an_account_holds_is_counted_as_core_counts_it(fresh, rows, held):
+    store = fresh(*rows, *held)
+    for account in "ab":
+        leases = [row for row in held if row.account == account and is_live(row, START) and row.kind != ELECTION]
+        claimed = [row for row in rows if row.account == account and row.state == CLAIMED and is_live(row, START)]
+        with store.read() as reader:
+            assert reader.held_counts(account) == HeldCounts(len(leases), 0, len(claimed))
+            dead = [row for row in rows if (row.account, row.state) == (account, DEAD)]
+            assert reader.count_resolved(account, 100) == sum(row.resolved_at is not None for row in dead)
+            assert reader.count_resolved(account, 1) <= 1
 
 
 paths = st.builds(

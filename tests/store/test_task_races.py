@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
+from holdfast.core.task.queue import Queue
 from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS
 from holdfast.engine.command import Once, Replayed
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.view import View
-from holdfast.store.contract import Rerun
+from holdfast.store.contract import Rerun, RowsLocked
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from tests.support import ACCOUNT, Keep, check_log, every, idle_lane, put, run
@@ -82,6 +83,35 @@ def test_no_skipped_task_is_reported_when_there_is_none(postgres_store, other):
         view = View(second.load(mixed))
         assert not view.has_locked_tasks(second.count_claimable(mixed))
         assert ids(view) == ["t1"]
+
+
+@pytest.mark.parametrize("second_type", ["work", ""])
+def test_claims_of_a_queue_with_settings_follow_each_other(postgres_store, other, second_type):
+    """The second one waits until the first has ended: what it counts then is exact."""
+    put(postgres_store, a_task("t1"), a_task("t2"), Queue(ACCOUNT, "work", max_running=1))
+    with postgres_store.transaction() as first:
+        view = View(first.load(claim_of("work")))
+        assert ids(view) == ["t1"]
+        with pytest.raises(RowsLocked), other.transaction() as second:
+            second.load(claim_of(second_type), 0.05)
+        first.save(view.changes([]))
+    with other.transaction() as second:
+        assert ids(View(second.load(claim_of(second_type)))) == []
+
+
+def claim_of(task_type):
+    """What a claim of a queue needs, or of any."""
+    return AllNeeds.of([Needs(ready=((ACCOUNT, task_type, 2),), queues=((ACCOUNT, task_type),))])
+
+
+def test_skipped_tasks_that_require_capabilities_are_reported(postgres_store, other):
+    put(postgres_store, *(a_task(f"t{number}", requires="gpu") for number in range(3)))
+    able = AllNeeds.of([Needs(ready=((ACCOUNT, "work", 2),), requiring=((ACCOUNT, "work", "cpu,gpu", ""),))])
+    with postgres_store.transaction() as first, other.transaction() as second:
+        assert sorted(key[-1] for key in first.load(able).rows) == ["t0", "t1"]
+        view = View(second.load(able))
+        assert view.next_ready(ACCOUNT, ("work",), "gpu").id == "t2"
+        assert view.has_locked_tasks(second.count_claimable(able))
 
 
 def test_a_task_locked_by_its_id_is_skipped(postgres_store, other):

@@ -153,6 +153,24 @@ def test_drawn_tokens_grow_and_never_come_back_lower(store):
         assert reader.next_token() == second[-1] + 1
 
 
+def test_tokens_are_raised_above_a_number_and_never_lowered(store):
+    def draw(floor):
+        with store.transaction() as transaction:
+            view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
+            transaction.raise_tokens(floor)
+            tokens = transaction.draw(2)
+            view.put(a_lease(token=tokens[-1]), "changed")
+            transaction.save(view.changes(tokens))
+        return tokens
+
+    assert draw(1) == [2, 3]
+    assert draw(2**40) == [2**40 + 1, 2**40 + 2]
+    assert draw(5) == [2**40 + 3, 2**40 + 4]
+    assert draw(2**40 + 4) == [2**40 + 5, 2**40 + 6]
+    with store.read() as reader:
+        assert reader.next_token() == 2**40 + 7
+
+
 def test_next_token_is_the_first_token_before_any_was_drawn(store):
     with store.read() as reader:
         announced = reader.next_token()

@@ -144,7 +144,9 @@ def test_a_server_without_tracing_still_stores_and_returns_traceparents(server):
 
 
 def test_opentelemetry_is_not_imported_unless_configured():
-    loaded = "holdfast, holdfast.transport.http.server, holdfast.transport.cli.commands.serve, holdfast.client.worker"
+    loaded = (
+        "holdfast, holdfast.transport.http.server, holdfast.transport.cli.commands.serve, holdfast.client.worker.worker"
+    )
     script = f"import sys, {loaded}\n"
     script += "assert not [name for name in sys.modules if name.startswith('opentelemetry')]"
     subprocess.run([sys.executable, "-c", script], check=True, env=environment({}))

@@ -25,7 +25,7 @@ from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
 from holdfast.core.errors import HoldfastError as Refusal
 from holdfast.settings import PREFIX, Settings, default_store, store_address
-from holdfast.store.contract import UnusableStore
+from holdfast.store.contract import Clock, UnusableStore
 from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import CALLER_GONE
@@ -68,14 +68,17 @@ def _settings(store: str, admin_key: str) -> Settings:
 
 
 class EmbeddedTransport:
-    """Transport to an engine in this process, with a thread whose event loop runs the handlers."""
+    """Transport to an engine in this process, with a thread whose event loop runs the handlers.
 
-    def __init__(self, store: str) -> None:
+    A `clock` is for a store in memory, which a test drives.
+    """
+
+    def __init__(self, store: str, clock: Clock | None = None) -> None:
         self._key = secrets.token_urlsafe().encode()
         settings = _settings(store, self._key.decode())
         self._resources = ExitStack()
         try:
-            engine = self._resources.enter_context(running_engine(settings, serving=False))
+            engine = self._resources.enter_context(running_engine(settings, serving=False, clock=clock))
         except (Refusal, UnusableStore) as error:
             raise ServerError(str(error), code=error.code) from error
         self._engine = engine

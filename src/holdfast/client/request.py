@@ -36,6 +36,10 @@ _HEADERS = {"list_mine": {"session_secret": "holdfast-session-secret"}}
 """Arguments that are sent as headers: secrets, which a log of URLs must not have."""
 
 
+FIELD_NAMES = {"ask_task": {"answer_by": "deadline"}}
+"""Arguments with another name in the body: `deadline` of a call is how long it is tried."""
+
+
 class Request(msgspec.Struct, frozen=True):
     """An HTTP request."""
 
@@ -95,6 +99,8 @@ def build_request(operation: Operation, arguments: Mapping[str, Any], idempotenc
     for name, header in _HEADERS.get(operation.name, {}).items():
         if name in fields:
             headers[header] = fields.pop(name)
+    renamed = FIELD_NAMES.get(operation.name, {})
+    fields = {renamed.get(name, name): value for name, value in fields.items()}
     body = b""
     if operation.method == "GET":
         query = {_query_name(operation, name): _query_value(value) for name, value in fields.items()}

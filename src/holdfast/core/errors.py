@@ -18,6 +18,7 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── SessionMissing
 │   ├── TaskMissing
 │   ├── ReservationMissing
+│   ├── QuestionMissing
 │   ├── PurchaseMissing
 │   └── WebhookMissing
 ├── Conflict                  the state is not what the request assumes
@@ -35,8 +36,10 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── LeaseExpired          the task's lease expired before this call
 │   ├── LeaseSuperseded       another worker holds the task now, or it is finished
 │   ├── TaskClaimed           another worker holds the task
-│   ├── NotYetClaimable       the task is scheduled for later
+│   ├── NotYetClaimable       the task is scheduled for later, or waits for something else
+│   ├── CapabilityMissing     the worker lacks a capability that the task requires
 │   ├── OfferRefused          the code accepts no open offer
+│   ├── QuestionClosed        the question was answered already, has expired or was withdrawn
 │   ├── AclConflict
 │   ├── NameTaken             another user has this name
 │   ├── ConfiguredKey         the key is part of the server's settings
@@ -212,6 +215,13 @@ class ReservationMissing(Missing):
     hint = "List the reservations of the space, or reserve the paths."
 
 
+class QuestionMissing(Missing):
+    """There is no such question."""
+
+    code = "question_not_found"
+    hint = "List the questions to find the right id."
+
+
 class PurchaseMissing(Missing):
     """No such purchase in this account."""
 
@@ -331,15 +341,26 @@ class TaskClaimed(Conflict):
     hint = "Wait for the lease to end, or claim another task."
 
 
+WAIT_FOR_TASK_SECONDS = 30
+"""When to ask again for a task that waits for something without a known end."""
+
+
 class NotYetClaimable(Conflict):
-    """The task is scheduled for later."""
+    """The task is scheduled for later, or waits for something else."""
 
     code = "not_yet_claimable"
-    hint = "Retry when it is due."
+    hint = "Retry when it is due, or claim another task."
 
-    def __init__(self, message: str, retry_after: int, **facts: Any) -> None:
+    def __init__(self, message: str, retry_after: int = WAIT_FOR_TASK_SECONDS, **facts: Any) -> None:
         super().__init__(message, **facts)
         self.retry_after = retry_after
+
+
+class CapabilityMissing(Conflict):
+    """The worker lacks a capability that the task requires."""
+
+    code = "capability_missing"
+    hint = "Claim another task, or claim it with all the `capabilities` that it requires."
 
 
 class OfferRefused(Conflict):
@@ -347,6 +368,13 @@ class OfferRefused(Conflict):
 
     code = "offer_refused"
     hint = "Ask the holder for a new offer, or claim without `offer`."
+
+
+class QuestionClosed(Conflict):
+    """The question was answered already, has expired or was withdrawn."""
+
+    code = "question_closed"
+    hint = "Read the question; its task may ask another one."
 
 
 class CursorTooOld(Conflict):

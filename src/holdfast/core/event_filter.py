@@ -9,9 +9,11 @@ from holdfast.core.lease import Lease
 from holdfast.core.log_gap import LOG
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import ANY, Principal, grants
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.task.queue import Queue
 
 _ELECTION_SUBJECTS = subject_of(Lease("", ELECTION_PREFIX))
 
@@ -19,6 +21,8 @@ READ_SCOPES = {
     Lease.noun: "jobs:read",
     Reservation.noun: "jobs:read",
     Task.noun: "tasks:read",
+    Queue.noun: "tasks:read",
+    Question.noun: "tasks:read answer",
     Session.noun: "jobs:read tasks:read",
     LOG: ANY,
 }

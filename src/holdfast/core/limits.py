@@ -5,6 +5,10 @@ NAME_LIMIT = 256
 LOCK_PART_LIMIT = 64
 """Characters of a lock name between two slashes."""
 MAX_ACL_ENTRIES = 100
+MAX_DEADLINE_AHEAD = 365 * 24 * 3600
+"""Seconds until the latest deadline that a new task can have."""
+ON_DEPENDENCY_FAILURE = ("hold", "cancel", "run")
+"""What a task can do when one that it depends on fails (`core/task/dependencies.py`)."""
 MAX_DELAY = 30 * 24 * 3600
 """Seconds: nothing is scheduled or delayed for longer than 30 days."""
 MAX_CLAIMED_LEASE = 900

@@ -19,6 +19,7 @@ SCOPES = {
     "tasks": "tasks and sessions",
     "tasks:produce": "create, cancel and requeue tasks",
     "tasks:work": "claim and finish tasks; sessions",
+    "answer": "answer questions and approve tasks",
     "read": "read everything, change nothing",
 }
 ALL_SCOPES = "admin jobs tasks"
@@ -29,8 +30,9 @@ ANY = "any"
 """The scope that every key has."""
 
 ROOT, STATIC, ISSUED, LOCAL, ROTATED, MACHINE = "root", "static", "issued", "local", "rotated", "machine"
+IMPORTED = "imported"
 """Where a key comes from: the admin key and the tokens in the settings, an administrator, registration by name, the
-rotation of a configured token, and a server that wrote it to the configuration of its user.
+rotation of a configured token, a server that wrote it to the configuration of its user, and another server's store.
 """
 
 ADMIN_ID = "00000000-0000-0000-0000-000000000000"
@@ -153,6 +155,11 @@ def is_permanent_admin(principal: Principal) -> bool:
     """Whether it can administer its whole account and never expires."""
     is_admin = principal.may("admin") and principal.name_prefix is None
     return is_admin and principal.revoked_at is None and principal.expires_at is None
+
+
+def is_user(principal: Principal) -> bool:
+    """Whether it counts as a user: not the keys of the operator and of this machine. A store's query does the same."""
+    return principal.revoked_at is None and principal.source != MACHINE and not principal.may("admin")
 
 
 def rotate(principal: Principal, key_hash: str, shown: str, until: Instant) -> Principal:

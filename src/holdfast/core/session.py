@@ -41,7 +41,7 @@ class Session(Row, frozen=True):
     # A renewal changes none of these, so it updates no index but the one by deadline.
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("ended_at", "ended_how"),
-        ("name", "secret", "proof", "token", "generation", "lane"),
+        ("name", "secret", "proof", "token", "generation", "lane", "capabilities"),
         ("turn", "last_action", "next_action", "context_hash", "memory_ref", "context", "context_version"),
     )
 
@@ -62,6 +62,8 @@ class Session(Row, frozen=True):
     """How often it was opened or resumed."""
     lane: bool = False
     """At most one task in flight."""
+    capabilities: str | None = None
+    """What the agent can do, sorted and separated by commas: claims for the session have these capabilities."""
     turn: int | None = None
     last_action: str | None = None
     next_action: str | None = None

@@ -144,8 +144,21 @@ class Cleanup:
                 return False
             before = now - keep
             keys = reader.finished_before(account, before, TASKS_PER_PASS, dead=dead)
+            asked: dict[str, list[str]] = {}
+            for task_id, question in reader.questions_of_tasks(account, [key[2] for key in keys]) if keys else ():
+                asked.setdefault(task_id, []).append(question)
         removed = self._run_all(
-            [PurgeTask(account=key[1], cause=_CAUSE, task_id=key[2], before=before, dead=dead) for key in keys]
+            [
+                PurgeTask(
+                    account=account,
+                    cause=_CAUSE,
+                    task_id=task_id,
+                    before=before,
+                    dead=dead,
+                    questions=tuple(asked.get(task_id, ())),
+                )
+                for _, _, task_id in keys
+            ]
         )
         return len(keys) == TASKS_PER_PASS and all(removed)
 

@@ -22,7 +22,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import LIVE_STATES, Task
+from holdfast.core.task import LIVE_STATES, Task, limit_after_clock_step
 from holdfast.engine.command import Command
 from holdfast.engine.expiry import GiveGrace, was_live
 from holdfast.engine.view import View
@@ -96,7 +96,7 @@ def move_back(row: Row, ahead: Instant, wall: Instant) -> Row:
     if isinstance(row, Session) and row.ended_at is None:
         return replace(row, expires_at=row.expires_at if row.expires_at <= wall else row.expires_at - ahead)
     if isinstance(row, Task) and row.state in LIVE_STATES:
-        row = replace(row, expires_at=moved(row.expires_at))
+        row = replace(row, expires_at=moved(row.expires_at), run_until=moved(row.run_until))
         if row.created_at > wall:
             row = replace(row, created_at=row.created_at - ahead)
             row = replace(row, place=row.place - ahead if row.scheduled_at is None else row.place)
@@ -135,13 +135,21 @@ class MoveDeadline(Command[bool], frozen=True):
         """The row with its deadline moved, and the end of its offer."""
         if isinstance(row, Session):
             return replace(row, expires_at=after_clock_step(expires_at, row.ttl, self.step, now))
+        if isinstance(row, Task) and row.run_until is not None and row.max_run is not None:
+            until = after_clock_step(row.run_until, row.max_run, self.step, now)
+            row = replace(row, run_until=limit_after_clock_step(row, until))
         ttl = offers.longest(row, ttl_of(row))
         moved = replace(row, expires_at=after_clock_step(expires_at, ttl, self.step, now))
         return offers.with_end(moved, lambda offer: after_clock_step(offer.until, offer.lasts, self.step, now))
 
 
 def step_commands(store: Store, step: Instant) -> list[Command[Any]]:
-    """The commands that adjust the deadlines of all holders after a step of the database's clock."""
+    """The commands that adjust the deadlines of all holders after a step of the database's clock.
+
+    Another server may be about to commit a claim whose deadline it has computed by the clock before the step. Its row
+    cannot be read yet, and would expire at once by the changed clock: so the holders are read when its batch has ended.
+    """
+    store.await_open_batches()
     with store.read() as reader:
         before_step = reader.now - max(step, 0)
         keys = reader.held_at(before_step)

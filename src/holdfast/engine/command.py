@@ -12,6 +12,7 @@ from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key
+from holdfast.engine.batches.dependencies import tell_dependents
 from holdfast.engine.batches.steps import with_token
 from holdfast.engine.session_renewal import ActingSession, needs_of, renew_by_write
 from holdfast.engine.view import View
@@ -22,6 +23,8 @@ T = TypeVar("T")
 
 Queue = tuple[str, str]
 """(account, task type); type "" means every type."""
+Offered = tuple[str, str, str]
+"""(account, task type, required words): the tasks of a queue that require the same capabilities."""
 
 
 class Once(msgspec.Struct, frozen=True):
@@ -112,7 +115,16 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         return needs if self.once is None else replace(needs, answers=self.once_keys())
 
     def run(self, view: View, *, may_wait: bool = False) -> T | Replayed:
-        """Decide, or replay the stored answer of a repeated request. With `may_wait` the caller may go on waiting."""
+        """Decide, or replay the stored answer of a repeated request; then tasks learn of the end of those they need.
+
+        With `may_wait` the caller may go on waiting.
+        """
+        first = len(view.steps)
+        outcome = self._decide_or_replay(view, may_wait=may_wait)
+        tell_dependents(view, first)
+        return outcome
+
+    def _decide_or_replay(self, view: View, *, may_wait: bool) -> T | Replayed:
         if self.once is not None:
             answer = view.answer(self.account, self.once.key)
             if answer is not None:

@@ -16,6 +16,8 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.engine.batches.dependencies import tell_next
+from holdfast.engine.batches.questions import withdraw_question
 from holdfast.engine.command import Command
 from holdfast.engine.outages import OUTAGE_SECONDS
 from holdfast.engine.view import View
@@ -33,9 +35,13 @@ def expire_lease_if_due(view: View, account: str, name: str) -> Lease:
 
 
 def expire_task_if_due(view: View, task: Task) -> Task:
-    """The task. If its lease has expired it is ended first: the sweep may not have ended it yet."""
-    settled = tasks.expire_if_due(task, view.now)
-    return task if settled is task else view.put(settled, task_verb(settled, "expired"))
+    """The task. What is due is ended first: its expired lease, or the task if its deadline has passed."""
+    settled = tasks.expire_if_due(task, view.now, view.wall)
+    if settled is task:
+        return task
+    after = view.put(settled, task_verb(settled, "expired"))
+    withdraw_question(view, task)
+    return after
 
 
 def expire_reservation_if_due(view: View, row: Reservation) -> Reservation:
@@ -48,6 +54,11 @@ def expire_reservation_if_due(view: View, row: Reservation) -> Reservation:
 def task_verb(task: Task, otherwise: str) -> str:
     """The event verb of a step: of a final state if the task has reached one, else `otherwise`."""
     return {tasks.DEAD: "dead_lettered", tasks.CANCELLED: "cancelled"}.get(task.state, otherwise)
+
+
+def needs_to_end(account: str, task_id: str) -> Needs:
+    """What a command needs that may end a task: the task, and the first ones that depend on it."""
+    return Needs(rows=((Task.table, account, task_id),), dependents=((account, task_id),))
 
 
 def expire_holdings(view: View, account: str, session_id: str) -> list[Row]:
@@ -84,7 +95,7 @@ def _free_reservation(view: View, row: Reservation, how: str) -> Reservation:
 def _free_task(view: View, task: Task, how: str) -> Task:
     """End the task's attempt. It counts if the session expired; a session that was closed hands the task back."""
     if how == sessions.EXPIRED:
-        lapsed = tasks.lapse(task, view.now, reason="session expired")
+        lapsed = tasks.lapse(task, view.now, wall=view.wall, reason="session expired")
         return view.put(lapsed, task_verb(lapsed, "expired"))
     back = tasks.hand_back(task, tasks.SESSION_ENDED, now=view.now)
     return view.put(back, task_verb(back, "released"))
@@ -147,22 +158,27 @@ class ExpireSession(Command[bool], frozen=True):
 
 
 class UpdateDueTask(Command[bool], frozen=True):
-    """End a task's expired lease, or enqueue a scheduled task that is due; does nothing if it changed meanwhile."""
+    """End a task's expired lease or a task whose time is over, or enqueue a scheduled task that is due.
+
+    Or let more dependents learn that it has ended. Does nothing if it changed meanwhile.
+    """
 
     urgent = True
     waits_for_locks = False  # the next pass of the sweep tries again
     task_id: str
 
     def needs(self) -> Needs:
-        """The task."""
-        return Needs(rows=((Task.table, self.account, self.task_id),))
+        """The task, and those that depend on it."""
+        return needs_to_end(self.account, self.task_id)
 
     def decide(self, view: View) -> bool:
         """Whether anything was due."""
         task = view.find(Task, self.account, self.task_id)
         if task is None:
             return False
-        if tasks.is_schedule_due(task, view.wall):
+        if task.releasing is not None:
+            return tell_next(view, task)
+        if tasks.is_schedule_due(task, view.wall) and not tasks.is_over(task, view.wall):
             view.put(tasks.make_ready(task), "due")
             return True
         return expire_task_if_due(view, task) is not task

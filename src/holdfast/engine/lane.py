@@ -70,8 +70,8 @@ class Lane:
         self._on_recovered = on_recovered
         self._outages = outages
         self._outages_seen = outages.count
-        self._clock_step: Instant = 0
-        """A step of the store's clock that deadlines do not follow yet."""
+        self._clock_steps: list[Instant] = []
+        """Steps of the store's clock that deadlines do not follow yet."""
         self._moves: list[Command[Any]] = []
         """The commands by which deadlines follow earlier steps, without those that are committed."""
         self._isolated: dict[str, float] = {}
@@ -123,7 +123,7 @@ class Lane:
         """Whether the next batch may take long: after an outage or a step of the clock, or beside locked rows."""
         outages = self._outages
         is_interrupted = self._outages_seen != outages.count or outages.is_paused() or outages.must_check_server()
-        has_rest = self._isolated or self._moves or self._clock_step or self._locked_rows.pause is not None
+        has_rest = self._isolated or self._moves or self._clock_steps or self._locked_rows.pause is not None
         return is_interrupted or bool(has_rest)
 
     def run(self, batch: list[Ticket]) -> None:
@@ -215,9 +215,9 @@ class Lane:
 
         The store reports a step once. A command that is committed is not run again: each run may extend a lease.
         """
-        if self._clock_step:
-            self._moves += step_commands(self._store, self._clock_step)
-            self._clock_step = 0
+        while self._clock_steps:
+            self._moves += step_commands(self._store, self._clock_steps[0])
+            del self._clock_steps[0]
         if self._moves:
             self._run_first(self._moves, self._outages.now())
 
@@ -228,7 +228,7 @@ class Lane:
             except SkippedTasks:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except ClockStepped as stepped:
-                self._clock_step += stepped.step
+                self._clock_steps += stepped.steps
                 self._follow_clock()
             except Rerun:
                 continue

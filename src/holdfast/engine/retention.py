@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.core import account as accounts
 from holdfast.core import lease as leases
@@ -11,11 +12,13 @@ from holdfast.core.account import Account
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.plan import DAY, PLANS, SELF_HOSTED, Catalogue
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.command import Command
+from holdfast.engine.expiry import needs_to_end
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -63,22 +66,33 @@ def is_removable(row: Row, before: Instant, now: Instant) -> bool:
 
 
 class PurgeTask(Command[bool], frozen=True):
-    """Remove a finished task that is old enough."""
+    """Remove a finished task that is old enough, with its questions."""
 
     task_id: str
     before: Instant
     dead: bool
+    questions: tuple[str, ...] = ()
+    """The ids of all its questions: a finished task asks no new one."""
 
     def needs(self) -> Needs:
-        """The task."""
-        return Needs(rows=((Task.table, self.account, self.task_id),))
+        """The task, those that depend on it, and its questions."""
+        asked = ((Question.table, self.account, row_id) for row_id in self.questions)
+        needs = needs_to_end(self.account, self.task_id)
+        return replace(needs, rows=(*needs.rows, *asked))
 
     def decide(self, view: View) -> bool:
-        """Whether it was removed."""
+        """Whether it was removed. It is kept while a live task depends on it, which may need its result."""
         task = view.find(Task, self.account, self.task_id)
         if task is None or not tasks.is_purgeable(task, self.before) or (task.state == tasks.DEAD and not self.dead):
             return False
+        key = (self.account, self.task_id)
+        if task.releasing is not None or view.dependents.get(key) or view.new_dependents.get(key):
+            return False
         view.remove(task, "purged")
+        for row_id in self.questions:
+            question = view.find(Question, self.account, row_id)
+            if question is not None:
+                view.remove(question, "purged")
         return True
 
 

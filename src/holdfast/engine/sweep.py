@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from holdfast.core.errors import HoldfastError, ServerOutdated, StoreUnavailable
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key
 from holdfast.core.task import Task
@@ -23,6 +24,7 @@ from holdfast.engine.outages import OUTAGE_SECONDS, Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.server_heartbeat import BEAT_SECONDS, ServerHeartbeat
 from holdfast.engine.ticket import Ticket
+from holdfast.engine.verbs.questions import ExpireQuestion
 from holdfast.store.contract import Store
 from holdfast.telemetry.heartbeats import LoopHeartbeats
 from holdfast.telemetry.registry import Registry
@@ -245,4 +247,6 @@ def expiry_command(key: Key) -> Command[bool]:
         return ExpireReservation(account=account, cause=_CAUSE, reservation_id=row_id)
     if table == Task.table:
         return UpdateDueTask(account=account, cause=_CAUSE, task_id=row_id)
+    if table == Question.table:
+        return ExpireQuestion(account=account, cause=_CAUSE, question_id=row_id)
     return ExpireSession(account=account, cause=_CAUSE, session_id=row_id)

@@ -44,6 +44,7 @@ class Ticket:
     __slots__ = (
         "alarm",
         "arrival",
+        "capabilities",
         "command",
         "deadline",
         "is_caller_gone",
@@ -84,6 +85,8 @@ class Ticket:
         """The rows it waits for, if it may wait for a name."""
         self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
         """The task queues it waits for, if it may wait for tasks."""
+        self.capabilities = ""
+        """What its worker can do, if it waits for tasks."""
         self.space = None if deadline is None else command.space_waited_for()
         """(account, space) in which it waits, if it may wait for a reservation."""
         self.obstacles: frozenset[str] = frozenset()

@@ -20,11 +20,12 @@ from holdfast.core.reservation.patterns import Pattern
 from holdfast.core.reservation.row import Reservation, SpaceUse, may_meet_any
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task, is_claimable
+from holdfast.core.task import Task, is_claimable, is_in_queue, within_limits
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
 from holdfast.engine.batches.indexes import Indexes
 from holdfast.engine.batches.live_counts import LiveCounts
-from holdfast.engine.batches.ready_heap import ReadyHeap
+from holdfast.engine.batches.queue_limits import QueueLimits
+from holdfast.engine.batches.ready_heap import ReadyHeap, count_loaded
 from holdfast.engine.batches.steps import Step, build_changes
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.rows import Rows
@@ -43,8 +44,12 @@ class View:
         self.steps: list[Step] = []
         """Every change so far, in order."""
         self.tokens_drawn = 0
+        self.token_floor = 0
+        """Every token from this batch on is larger. A refused command leaves it: a gap between tokens does no harm."""
         self.has_unfilled_claim = False
         """Whether a claim got fewer tasks than it asked for."""
+        self.dependents, self.new_dependents = rows.dependents, dict[tuple[str, str], list[str]]()
+        """(account, task): ids of tasks that depend on it, those that were loaded and those that this batch made."""
         self._damaged = rows.damaged
         self._loaded = rows.rows
         self._rows = dict(rows.rows)
@@ -56,13 +61,12 @@ class View:
         self._counts = LiveCounts(rows)
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
+        self.queues = QueueLimits(self._rows, rows.damaged, rows.running)
         self._ready = ReadyHeap(self.wall, self._rows)
         self._indexes = Indexes(self._rows)
         for row in self._rows.values():
             self._index(row)
-        self._undo_to = 0
-        self._tokens_before = 0
-        self._charges_before = 0
+        self._undo_to = self._tokens_before = self._charges_before = 0
 
     # -- reading ---------------------------------------------------------------------------------------------
 
@@ -113,9 +117,9 @@ class View:
         """How many reservations of a space are held or wait, this batch's included."""
         return self._counts.spaces[account, space]
 
-    def next_ready(self, account: str, types: tuple[str, ...]) -> Task | None:
-        """The first claimable task of these queues, or of all queues if none is named."""
-        return self._ready.first(account, types)
+    def next_ready(self, account: str, types: tuple[str, ...], capabilities: str = "") -> Task | None:
+        """The first claimable task of these queues, or of all queues if none is named, for these capabilities."""
+        return self._ready.first(account, types, capabilities, self.queues.closed(account))
 
     def live_task_under(self, account: str, unique_key: str) -> Task | None:
         """The live task under a unique key."""
@@ -124,15 +128,13 @@ class View:
                 raise error
         return self._indexes.task_under(account, unique_key)
 
-    def has_locked_tasks(self, counted: dict[tuple[str, str], int]) -> bool:
+    def has_locked_tasks(self, counted: dict[tuple[str, str, str], int]) -> bool:
         """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""
-        loaded: Counter[tuple[str, str]] = Counter()
-        for row in self._loaded.values():
-            if isinstance(row, Task) and is_claimable(row, self.wall):
-                loaded.update([(row.account, row.type), (row.account, "")])
+        rows = (row for row in self._loaded.values() if isinstance(row, Task) and is_in_queue(row, self.wall))
+        loaded = Counter((row.account, row.type, row.requires or "") for row in rows)
         for error in self._damaged.values():
-            loaded.update([(error.key[0], str(error.columns.get("type"))), (error.key[0], "")])
-        return any(count > loaded[queue] for queue, count in counted.items())
+            loaded[error.key[0], str(error.columns.get("type")), str(error.columns.get("requires") or "")] += 1
+        return any(count > count_loaded(loaded, queue) for queue, count in counted.items())
 
     def live_locks(self, account: str, principal: str) -> int:
         """How many live locks the principal has, this batch's included."""
@@ -168,6 +170,10 @@ class View:
         self.tokens_drawn += 1
         return -self.tokens_drawn
 
+    def raise_tokens(self, floor: int) -> None:
+        """Let every token that is granted from this batch on be larger than `floor`."""
+        self.token_floor = max(self.token_floor, floor)
+
     def charge(self, account: str, cycle: Instant) -> None:
         """Count a created task in its account's cycle."""
         before = self._usage.get(account)
@@ -176,7 +182,9 @@ class View:
             self._usage[account] = before.plus(Usage(cycle, 1))
 
     def put(self, row: R, kind: str) -> R:
-        """Insert or update a row, with an event of this kind."""
+        """Insert or update a row, with an event of this kind. No lease of a task outlasts the limit of its attempt."""
+        if isinstance(row, Task):
+            row = cast("R", within_limits(row))
         key = row.key
         before = self._rows.get(key)
         new = before is None
@@ -265,7 +273,7 @@ class View:
     @property
     def has_changes(self) -> bool:
         """Whether anything must be saved."""
-        return bool(self.steps or self._new_answers)
+        return bool(self.steps or self._new_answers or self.token_floor)
 
     def changes(self, tokens: list[int]) -> Changes:
         """Everything this batch changed, with real tokens instead of placeholders."""
@@ -275,15 +283,15 @@ class View:
             changes.created[account] = changes.created.get(account, Usage()).plus(Usage(cycle, 1))
         return changes
 
-    def offered(self) -> dict[tuple[str, str], int]:
-        """(account, type): how many tasks became claimable and still are, to wake as many waiters."""
-        counts: dict[tuple[str, str], int] = {}
+    def offered(self) -> dict[tuple[str, str, str], int]:
+        """(account, type, required words): how many tasks became claimable and still are, to wake as many waiters."""
+        counts: Counter[tuple[str, str, str]] = Counter()
         for key in dict.fromkeys(step.after.key for step in self.steps if isinstance(step.after, Task)):
             now, before = self._rows.get(key), self._loaded.get(key)
             if not isinstance(now, Task) or not is_claimable(now, self.wall):
                 continue
             if not isinstance(before, Task) or not is_claimable(before, self.wall) or not before.ready:
-                counts[now.account, now.type] = counts.get((now.account, now.type), 0) + 1
+                counts[now.account, now.type, now.requires or ""] += 1
         return counts
 
     def touched(self) -> set[Key]:

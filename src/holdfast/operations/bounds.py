@@ -71,13 +71,21 @@ TASK_LEASE = Range(30, HOUR, if_omitted=300)
 CLAIMED_TASK_LEASE = Range(TASK_LEASE.least, MAX_CLAIMED_LEASE)
 """Seconds to which a claim may lengthen the lease of a task."""
 TASK_DELAY = Range(0, MAX_DELAY)
+TASK_MAX_RUN = Range(1, 30 * DAY)
 TASK_UNIQUE_KEY = Length(255, least=1)
 TASK_LABEL = Length(255)
+TASK_DEPENDENCIES = Count(100)
+TASK_REF = Length(255, least=1)
+TASK_REQUIRES, QUEUE_LIMIT = Count(10), Range(0, 1_000_000)
+CAPABILITIES = Count(100)
 TASK_ERROR_CODE = Length(100)
 TASK_CLAIM_LIMIT = Range(1, 100)
 TASK_CLAIM_TYPES = Count(100)
 TASK_PAGE = Range(1, 100, if_omitted=50)
 BATCH_ITEMS = Count(1000, least=1)
+QUESTION, ANSWER = Length(4096, least=1), Length(4096, least=1)
+CHOICES, CHOICE = Count(20), Length(255, least=1)
+QUESTION_PAGE = Range(1, 100, if_omitted=50)
 HEARTBEAT_LEASES = Count(500, least=1)
 """So many usual names fit into a body that is small enough to be read without waiting for other large ones."""
 
@@ -129,7 +137,7 @@ LOCK_METADATA = Length(1024)
 LOCK_ACL = Count(MAX_ACL_ENTRIES, least=1)
 LOCK_SESSION_TTL = Range(MIN_SESSION_TTL, MAX_SESSION_TTL, if_omitted=DEFAULT_SESSION_TTL)
 """A value outside is not refused but replaced by the nearest bound."""
-LOCK_USERNAME = Length(128, least=1)
+LOCK_USERNAME = Length(64, least=1)
 LOCK_WEBHOOK_SECRET = Length(1024)
 LOCK_WEBHOOK_PATTERN = Length(256)
 LOCK_WEBHOOKS_PER_USER = 10
@@ -143,6 +151,7 @@ _CLAIMER: dict[str, Bound] = {
     "worker_id": TASK_LABEL,
     "session_lease_id": TASK_LABEL,
     "lease_duration_seconds": CLAIMED_TASK_LEASE,
+    "capabilities": CAPABILITIES,
 }
 _SESSION: dict[str, Bound] = {"session_lease_id": SESSION_LEASE_ID}
 _HANDOVER: dict[str, Bound] = {"note": NOTE, "checkpoint": CHECKPOINT}
@@ -170,6 +179,7 @@ _CONTEXT: dict[str, Bound] = {
     "memory_ref": SESSION_TEXT,
     "context": SESSION_CONTEXT,
 }
+_BEGIN: dict[str, Bound] = {"capabilities": CAPABILITIES, **_CONTEXT}
 _WEBHOOK: dict[str, Bound] = {"url": WEBHOOK_URL, "events": WEBHOOK_EVENTS, "subject": QUERY_TEXT}
 _TASK_TEXTS = ("cursor", "type", "tag", "key", "uniqueKey", "worker", "sessionId")
 
@@ -223,12 +233,15 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "priority": TASK_PRIORITY,
         "maxAttempts": TASK_MAX_ATTEMPTS,
         "leaseDurationSeconds": TASK_LEASE,
+        "maxRunSeconds": TASK_MAX_RUN,
         "idempotencyKey": IDEMPOTENCY_KEY,
         "uniqueKey": TASK_UNIQUE_KEY,
+        "dependsOn": TASK_DEPENDENCIES,
         "tag": TASK_LABEL,
         "createdBy": TASK_LABEL,
         "reviewedBy": TASK_LABEL,
         "source": TASK_LABEL,
+        "requires": TASK_REQUIRES,
     },
     "claim_task": {"types": MORE_TYPES, "limit": TASK_CLAIM_LIMIT, "wait_seconds": WAIT, **_CLAIMER},
     "claim_task_by_id": {**_CLAIMER, "offer": OFFER_CODE},
@@ -242,18 +255,23 @@ FIELDS: dict[str, dict[str, Bound]] = {
     },
     "release_task": {**_PROOF, "delay_seconds": TASK_DELAY},
     "snooze_task": {**_PROOF, "seconds": TASK_DELAY},
+    "ask_task": {**_PROOF, "question": QUESTION, "choices": CHOICES, "onTimeout": ANSWER},
+    "list_questions": {"limit": QUESTION_PAGE, "cursor": QUERY_TEXT},
+    "answer_question": {"answer": ANSWER, "reason": REASON},
     "offer_task": {"lease_id": TASK_LABEL, **_OFFER},
     "withdraw_task_offer": {"lease_id": TASK_LABEL},
     "cancel_task": {"reason": REASON},
     "batch_tasks": {"items": BATCH_ITEMS},
     "check_task_status": {"wait_seconds": WAIT},
     "list_tasks": {"limit": TASK_PAGE, **dict.fromkeys(_TASK_TEXTS, QUERY_TEXT)},
+    "task_dependencies": {"limit": TASK_PAGE, "cursor": QUERY_TEXT},
+    "list_queues": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},
+    "set_queue": {"max_running": QUEUE_LIMIT},
     "task_events": {"after": EVENT_CURSOR, "limit": TASK_EVENT_PAGE},
-    "begin_session": {"name": SESSION_NAME, "secret": SESSION_SECRET, "ttl_seconds": SESSION_TTL, **_CONTEXT},
+    "begin_session": {"name": SESSION_NAME, "secret": SESSION_SECRET, "ttl_seconds": SESSION_TTL, **_BEGIN},
     "list_sessions": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},
     "read_session": {"cursor": QUERY_TEXT},
-    "heartbeat_session": _CONTEXT,
-    "write_context": _CONTEXT,
+    **dict.fromkeys(("heartbeat_session", "write_context"), _CONTEXT),
     "list_events": {
         "after": Range(EVENT_CURSOR.least, EVENT_CURSOR.most),
         "limit": EVENT_PAGE,
@@ -275,20 +293,6 @@ FIELDS: dict[str, dict[str, Bound]] = {
     "renew_lock": {"ttl_seconds": LOCK_TTL},
     "campaign": {"ttl_seconds": ELECTION_TTL, "metadata": LOCK_METADATA},
     "renew_leadership": {"ttl_seconds": ELECTION_TTL},
-    "create_lock_webhook": {
-        "url": WEBHOOK_URL,
-        "secret": LOCK_WEBHOOK_SECRET,
-        "lock_pattern": LOCK_WEBHOOK_PATTERN,
-    },
+    "create_lock_webhook": {"url": WEBHOOK_URL, "secret": LOCK_WEBHOOK_SECRET, "lock_pattern": LOCK_WEBHOOK_PATTERN},
 }
 """Bounds by operation and by the field's name in the request."""
-
-
-def markdown_table() -> str:
-    """The table of `docs/reference/api.md`: one row for each bounded field of each operation."""
-    rows = ["| operation | field | bound | default |", "| --- | --- | --- | --- |"]
-    for operation, fields in FIELDS.items():
-        for name, bound in fields.items():
-            default = bound.if_omitted if isinstance(bound, Range) and bound.if_omitted is not None else ""
-            rows.append(f"| `{operation}` | `{name}` | {bound} | {default} |")
-    return "\n".join(rows) + "\n"

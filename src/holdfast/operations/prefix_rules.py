@@ -27,7 +27,8 @@ _OWN = """
 _WHOLE = """
     create_task list_tasks count_tasks batch_tasks claim_task check_task_status claim_task_by_id heartbeat
     complete_task fail_task release_task snooze_task offer_task withdraw_task_offer cancel_task requeue_task
-    resolve_task task_events task_attempts
+    resolve_task task_events task_attempts task_dependencies list_queues read_queue set_queue
+    ask_task list_questions read_question answer_question
     checkout verify_payment export_account delete_account settle_account recover
     create_webhook list_webhooks read_webhook update_webhook delete_webhook rotate_webhook_secret test_webhook
     list_deliveries replay_deliveries

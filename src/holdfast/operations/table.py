@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ
 from holdfast.operations.bounds import BATCH_ITEMS, HEARTBEAT_LEASES
+from holdfast.operations.octostore_table import OCTOSTORE_ROWS
 from holdfast.operations.operation import (
     DISCOVERY,
     HOLDFAST_API,
@@ -14,6 +15,7 @@ from holdfast.operations.operation import (
     Operation,
 )
 from holdfast.operations.prefix_rules import PREFIX_RULES
+from holdfast.operations.system_rows import DOCUMENT_ROWS, SYSTEM_ROWS
 
 _WORKERS = "jobs tasks:work"
 """Scopes of clients that hold jobs or tasks."""
@@ -90,19 +92,26 @@ _TASKS = (
     ("release_task", "POST", "/{id}/release", "Return a task to its queue.", "tasks:work", MUTATION),
     ("snooze_task", "POST", "/{id}/snooze", "Return a task to its queue until later.", "tasks:work", MUTATION),
     ("offer_task", "POST", "/{id}/offer", "Offer a task to a worker that gets its code.", "tasks:work", MUTATION),
-    (
-        "withdraw_task_offer",
-        "POST",
-        "/{id}/withdraw-offer",
-        "Withdraw the offer of a task.",
-        "tasks:work",
-        MUTATION,
-    ),
+    ("ask_task", "POST", "/{id}/ask", "Ask a person about a task, which waits for the answer.", "tasks:work", MUTATION),
+    ("withdraw_task_offer", "POST", "/{id}/withdraw-offer", "Withdraw the offer of a task.", "tasks:work", MUTATION),
     ("cancel_task", "POST", "/{id}/cancel", "Cancel a task.", "tasks:produce", MUTATION),
     ("requeue_task", "POST", "/{id}/requeue", "Put a dead letter back into its queue.", "tasks:produce", MUTATION),
     ("resolve_task", "POST", "/{id}/resolve", "Mark a dead letter as resolved.", "tasks:produce", MUTATION),
     ("task_events", "GET", "/{id}/events", "Read the events of a task.", "tasks:read", READ),
     ("task_attempts", "GET", "/{id}/attempts", "Read the attempts of a task.", "tasks:read", READ),
+    (
+        "task_dependencies",
+        "GET",
+        "/{id}/dependencies",
+        "Read what a task needs and what needs it.",
+        "tasks:read",
+        READ,
+    ),
+)
+_QUESTIONS = (
+    ("list_questions", "GET", "", "List the questions to people, open ones first.", "tasks:read answer", READ),
+    ("read_question", "GET", "/{id}", "Read a question and its answer.", "tasks:read answer", READ),
+    ("answer_question", "POST", "/{id}/answer", "Answer a question, or approve a task.", "answer", MUTATION),
 )
 _BUYERS = "tasks:produce tasks:work"
 """Scopes of clients that may reach a limit of the plan."""
@@ -180,54 +189,10 @@ _WEBHOOKS = (
     ("list_deliveries", "GET", "/{id}/deliveries", "List deliveries.", "admin", READ),
     ("replay_deliveries", "POST", "/{id}/replay", "Send deliveries again.", "admin", MUTATION),
 )
-_OCTOSTORE = (
-    ("list_locks", "GET", "/locks", "List the locks that are held now.", "jobs:read"),
-    ("get_lock_status", "GET", "/locks/{name}", "Read the status and holder of a lock.", "jobs:read"),
-    ("acquire_lock", "POST", "/locks/{name}/acquire", "Acquire a lock, or extend it if the caller holds it.", "jobs"),
-    ("renew_lock", "POST", "/locks/{name}/renew", "Renew a lock.", "jobs"),
-    ("release_lock", "POST", "/locks/{name}/release", "Release a lock.", "jobs"),
-    ("set_lock_acl", "PUT", "/locks/{name}/acl", "Set who may acquire a lock.", "jobs"),
-    ("watch_lock", "GET", "/locks/{name}/watch", "Watch the status of a lock.", "jobs:read"),
-    ("open_session", "POST", "/sessions", "Open a session, to which locks can be bound.", "jobs"),
-    ("get_session", "GET", "/sessions/{id}", "Read whether a session is active.", "jobs:read"),
-    ("end_session", "DELETE", "/sessions/{id}", "End a session and release its locks.", "jobs"),
-    ("keepalive_session", "POST", "/sessions/{id}/keepalive", "Renew a session.", "jobs"),
-    ("create_election", "POST", "/elections", "Create an election.", None),
-    ("get_election_status", "GET", "/elections/{id}", "Read the leader of an election.", None),
-    ("watch_election", "GET", "/elections/{id}/watch", "Watch the status of an election.", None),
-    ("campaign", "POST", "/elections/{id}/campaign", "Become the leader if there is none.", None),
-    ("renew_leadership", "POST", "/elections/{id}/renew", "Renew the leadership.", None),
-    ("resign", "POST", "/elections/{id}/resign", "Give up the leadership.", None),
-    ("create_lock_webhook", "POST", "/webhooks", "Create a webhook for the caller's locks.", "jobs"),
-    ("list_lock_webhooks", "GET", "/webhooks", "List the webhooks for the caller's locks.", "jobs:read"),
-    ("delete_lock_webhook", "DELETE", "/webhooks/{id}", "Delete a webhook for the caller's locks.", "jobs"),
-    ("register_user", "POST", "/auth/register", "Register a user name.", None),
-    ("rotate_token", "POST", "/auth/token/rotate", "Replace the user's token.", "any"),
-)
-_SYSTEM = (
-    ("index", "GET", "/", "Read the index of the server's routes.", None),
-    ("health", "GET", "/health", "Read the health document.", None),
-    ("status", "GET", "/status", "Read counters of the server.", None),
-    ("healthz", "GET", "/healthz", "Liveness check.", None),
-    ("readyz", "GET", "/readyz", "Readiness check.", None),
-    ("version", "GET", "/version", "Read the version of the server.", None),
-    ("docs", "GET", "/docs", "Read the API reference as an HTML page.", None),
-    ("admin_status", "GET", "/admin/status", "Read held locks and registered users.", "admin"),
-    ("metrics", "GET", "/metrics", "Read the metrics as JSON.", "admin"),
-    ("prometheus", "GET", "/metrics/prometheus", "Read the metrics in the Prometheus text format.", "admin"),
-    ("metrics_history", "GET", "/admin/metrics/timeseries", "Read the metrics of past minutes.", "admin"),
-)
-_DOCUMENTS = (
-    ("agent_json", "/.well-known/agent.json", "Read the entry document for agents, `/.well-known/agent.json`."),
-    ("agent_card", "/.well-known/agent-card.json", "Read the A2A agent card."),
-    ("capabilities", "/v1/capabilities", "Read states, limits, error codes, actions and plans as data."),
-    ("tool", "/v1/tool", "Read every operation as a tool with its input schema."),
-    ("schema", "/v1/schema", "Read the OpenAPI document at the path that Orchestrion clients use."),
-    ("openapi_json", "/openapi.json", "Read the OpenAPI 3.1 document as JSON."),
-    ("openapi_yaml", "/openapi.yaml", "Read the OpenAPI 3.1 document as YAML."),
-    ("llms_txt", "/llms.txt", "Read the list of documents for language models (`llms.txt`)."),
-    ("agents_md", "/AGENTS.md", "Read the guide for agents."),
-    ("skill_md", "/skill/SKILL.md", "Read the guide for agents as a skill file."),
+_QUEUES = (
+    ("list_queues", "GET", "", "List the queues that have settings.", "tasks:read", READ),
+    ("read_queue", "GET", "/{type}", "Read the settings of a queue and how many of its tasks run.", "tasks:read", READ),
+    ("set_queue", "PUT", "/{type}", "Pause a queue, or limit how many of its tasks run.", "admin", MUTATION),
 )
 
 
@@ -260,6 +225,8 @@ OPERATIONS = (
         limit=REGISTRATION,
     ),
     *_under("/v1/tasks", ORCHESTRION, _TASKS),
+    *_under("/v1/queues", HOLDFAST_API, _QUEUES),
+    *_under("/v1/questions", HOLDFAST_API, _QUESTIONS),
     *_under("/v1/billing", ORCHESTRION, _BILLING),
     *_under("", HOLDFAST_API, _KEYS),
     *_under("/v1/sessions", HOLDFAST_API, _SESSIONS),
@@ -274,9 +241,12 @@ OPERATIONS = (
         "jobs tasks read",
         READ,
     ),
-    *(Operation(name, method, path, OCTOSTORE, summary, scope) for name, method, path, summary, scope in _OCTOSTORE),
-    *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in _SYSTEM),
-    *(Operation(name, "GET", path, SYSTEM, summary, limit=DISCOVERY) for name, path, summary in _DOCUMENTS),
+    *(
+        Operation(name, method, path, OCTOSTORE, summary, scope)
+        for name, method, path, summary, scope in OCTOSTORE_ROWS
+    ),
+    *(Operation(name, method, path, SYSTEM, summary, scope) for name, method, path, summary, scope in SYSTEM_ROWS),
+    *(Operation(name, "GET", path, SYSTEM, summary, limit=DISCOVERY) for name, path, summary in DOCUMENT_ROWS),
 )
 
 OPERATIONS_BY_NAME = {operation.name: operation for operation in OPERATIONS}
@@ -286,7 +256,7 @@ HOLDER_OPERATIONS = frozenset(
     {
         *("heartbeat_job", "release_job", "renew_lock", "release_lock", "renew_leadership", "resign"),
         *("heartbeat_reservation", "release_files"),
-        *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task"),
+        *("heartbeat", "complete_task", "fail_task", "release_task", "snooze_task", "ask_task"),
         *("offer_job", "withdraw_job_offer", "offer_task", "withdraw_task_offer"),
         *("offer_reservation", "withdraw_reservation_offer"),
         *("heartbeat_leases", "heartbeat_session", "close_session", "keepalive_session", "end_session"),

@@ -14,6 +14,7 @@ from holdfast.settings.reader import Reader
 
 MIN_TOKEN = 24
 _FORM = "visible ASCII characters without spaces"
+_SHORTER = f" ({PREFIX}ALLOW_SHORT_TOKENS=true accepts shorter ones)"
 _WRONG_CHECKSUM = "it looks like one of our keys, but its checksum is wrong"
 
 
@@ -22,8 +23,9 @@ def read_secret(reader: Reader, name: str) -> str | None:
     secret = reader.text(name)
     if secret is None:
         return None
-    if len(secret) < MIN_TOKEN or not _is_visible(secret):
-        reader.add_problem(name, f"must be at least {MIN_TOKEN} {_FORM}")
+    problem = _weakness(reader, "admin key", secret) if name == "admin_key" else _form_problem(secret)
+    if problem is not None:
+        reader.add_problem(name, problem)
     elif not is_well_formed(secret):
         reader.add_problem(name, _WRONG_CHECKSUM)
     return secret
@@ -91,11 +93,27 @@ def _parse_tokens(reader: Reader, label: str, text: str) -> list[tuple[str, str]
             reader.problems.append(f"{label}: entry {position} needs a name and a token, as name:token")
         elif not is_well_formed(token):
             reader.problems.append(f"{label}: the token of {name!r}: {_WRONG_CHECKSUM}")
-        elif len(token) < MIN_TOKEN or not _is_visible(token):
-            reader.problems.append(f"{label}: the token of {name!r} must be at least {MIN_TOKEN} {_FORM}")
+        elif (problem := _weakness(reader, f"token of {name!r}", token)) is not None:
+            reader.problems.append(f"{label}: the token of {name!r} {problem}")
         else:
             found.append((name, token))
     return found
+
+
+def _weakness(reader: Reader, what: str, secret: str) -> str | None:
+    """What is wrong with the secret of a user; one that is too short is a warning if the settings accept it."""
+    problem = _form_problem(secret)
+    if problem is None or not secret or not _is_visible(secret):
+        return problem
+    if not reader.boolean("allow_short_tokens"):
+        return problem + _SHORTER
+    reader.cautions.append(f"the {what} has {len(secret)} characters: it can be guessed")
+    return None
+
+
+def _form_problem(secret: str) -> str | None:
+    is_good = len(secret) >= MIN_TOKEN and _is_visible(secret)
+    return None if is_good else f"must be at least {MIN_TOKEN} {_FORM}"
 
 
 def _is_visible(secret: str) -> bool:

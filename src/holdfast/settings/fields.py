@@ -16,6 +16,8 @@ from holdfast.telemetry.logs import FORMATS, LEVELS
 DEFAULT_PORT = 7700
 PAYPAL_URL = "https://api-m.paypal.com"
 LARGEST = 10**9
+LEAST_STREAMS, STREAM_BYTES = 2_000, 64 * 1024
+"""Event streams that any server has, and the memory that is set aside for each further one."""
 OPEN, CLOSED = "open", "closed"
 """Values of the setting `registration`."""
 
@@ -72,7 +74,12 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         ),
         _value("tls_key", FILE, "PEM file with the private key.", has_flag=True),
         _boolean("allow_insecure_http", "Accept keys over plain HTTP from other machines.", default=False, flag=True),
-        _value("allowed_origins", LIST, "Origins of web pages that may call `/mcp`, besides the server's.", default=()),
+        _value(
+            "allowed_origins",
+            LIST,
+            "Origins of web pages on other servers that may call this one, as `https://host[:port]`.",
+            default=(),
+        ),
     ),
     "Store": (
         _value(
@@ -121,6 +128,11 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         ),
         _value("admin_key", CONFIDENTIAL, "OctoStore's admin key."),
         _value("static_tokens", LIST, "Named keys: `alice:token,bob:token`.", default=()),
+        _boolean(
+            "allow_short_tokens",
+            "Accept static tokens and an admin key of fewer than 24 characters, with a warning: they can be guessed.",
+            default=False,
+        ),
         _value(
             "static_tokens_file",
             FILE,
@@ -159,7 +171,20 @@ GROUPS: dict[str, tuple[Field, ...]] = {
         _number("public_election_watch_max_seconds", 900, (1, LARGEST), "How long one watch lasts.", unit="seconds"),
     ),
     "Limits and retention": (
-        _number("max_streams", 2_000, (1, 10**6), "Event streams of one process; more are answered 503."),
+        _number(
+            "retry_base_seconds", 5, (0, 86_400), "Delay after a task's first failure; it doubles.", unit="seconds"
+        ),
+        _number("retry_max_seconds", 300, (0, 86_400), "The longest such delay.", unit="seconds"),
+        Field(
+            name="max_streams",
+            kind=NUMBER,
+            description="Event streams of one process; more are answered 503. One account has half of them.",
+            default=LEAST_STREAMS,
+            default_text=f"as many as fit into a quarter of the memory, {STREAM_BYTES // 1024} KiB each;"
+            f" at least {LEAST_STREAMS:,}",
+            least=1,
+            most=10**6,
+        ),
         _number("max_locks_per_user", 100, (1, LARGEST), "Locks that one user may hold."),
         _number(
             "task_retention_days", 30, (0, 36_500), "How long finished tasks are kept; 0 means for ever.", unit="days"

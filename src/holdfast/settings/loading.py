@@ -7,6 +7,7 @@ import re
 import ssl
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from holdfast.core.webhooks.delivery import SCHEDULE
 from holdfast.decoding import convert
 from holdfast.settings.credentials import read_paypal, read_secret, read_static_tokens
 from holdfast.settings.field import BOOLEAN, CHOICE, NUMBER, PREFIX
-from holdfast.settings.fields import DEFAULT_PORT, FIELDS, NOT_SUPPORTED
+from holdfast.settings.fields import BY_NAME, DEFAULT_PORT, FIELDS, LEAST_STREAMS, NOT_SUPPORTED, STREAM_BYTES
 from holdfast.settings.model import Settings, default_store, store_address
 from holdfast.settings.reader import Reader
 from holdfast.tls import tls_problems
@@ -65,6 +66,7 @@ def _read_all(reader: Reader) -> Settings:
         **_read_tls(reader),
         "store": store,
         "workers": workers,
+        "max_streams": reader.number("max_streams", default_streams(memory_bytes())),
         "root_key": root_key,
         "admin_key": admin_key,
         "static_tokens": read_static_tokens(reader, {key for key in (admin_key, root_key) if key}),
@@ -96,6 +98,20 @@ _READ_KIND: dict[str, Callable[[Reader, str], Any]] = {
 def default_workers(store: str, available: int) -> int:
     """How many processes answer requests: PostgreSQL's are whole servers, and fronts need cores of their own."""
     return FRONTED_WORKERS if store.startswith("sqlite:") and available >= CORES_FOR_FRONTS else 1
+
+
+def default_streams(memory: int) -> int:
+    """How many streams fit into a quarter of the memory; a process has other limits too, such as that of open files."""
+    return min(max(memory // 4 // STREAM_BYTES, LEAST_STREAMS), BY_NAME["max_streams"].most)
+
+
+def memory_bytes() -> int:
+    """The memory that this process may use: the machine's, or less in a container. 0 if that is not known."""
+    machine, limit = 0, ""
+    with suppress(OSError, ValueError):
+        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        limit = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    return min(machine, int(limit)) if limit.isdigit() else machine
 
 
 def cores() -> int:

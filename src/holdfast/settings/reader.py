@@ -19,6 +19,8 @@ class Reader:
         self._flags = flags
         self.environ = environ
         self.problems: list[str] = []
+        self.cautions: list[str] = []
+        """What is accepted, but should not stay so."""
 
     def text(self, name: str) -> str | None:
         """The value as it was given, or None."""
@@ -30,8 +32,10 @@ class Reader:
         return f"--{name.replace('_', '-')}" if self._flags.get(name) is not None else f"{PREFIX}{name.upper()}"
 
     def add_problem(self, name: str, problem: str) -> None:
-        """Report a value that is wrong."""
-        self.problems.append(f"{self.label(name)}: {problem}")
+        """Report a value that is wrong, once, however often it is read."""
+        line = f"{self.label(name)}: {problem}"
+        if line not in self.problems:
+            self.problems.append(line)
 
     def number(self, name: str, default: int | None = None) -> int:
         """A whole number within the bounds of its field."""
@@ -69,7 +73,7 @@ class Reader:
         return None if url is None else url.rstrip("/")
 
     def warnings(self) -> list[str]:
-        """One line for each HOLDFAST_ variable that is no setting."""
+        """What should not stay so, and one line for each HOLDFAST_ variable that is no setting."""
         known = {field.variable for field in FIELDS} | {PREFIX + name for name in NOT_SETTINGS | NOT_SUPPORTED}
         unknown = sorted(name for name in self.environ if name.startswith(PREFIX) and name not in known)
-        return [f"{name} is not a setting of this version; it is ignored" for name in unknown]
+        return self.cautions + [f"{name} is not a setting of this version; it is ignored" for name in unknown]

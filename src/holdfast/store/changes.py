@@ -37,6 +37,10 @@ class Changes(msgspec.Struct):
     answers: list[Answer]
     created: dict[str, Usage]
     """By account: how many tasks were created, and in which cycle."""
+    dependencies_added: list[tuple[str, str, str]] = []
+    """(account, needed task, dependent task) of each dependency of the new tasks."""
+    dependencies_removed: list[tuple[str, str, str]] = []
+    """The same of the tasks that were removed."""
     paths_added: list[tuple[str, str, str, str]] = []
     """(account, space, prefix, reservation): prefixes under which reservations are found from now on."""
     paths_removed: list[tuple[str, str, str, str]] = []

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import chain
 from operator import attrgetter
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.core.reservation.patterns import ancestors
 from holdfast.core.row import Key
+from holdfast.core.task.capabilities import combine
 from holdfast.core.webhooks.webhook import LimitGroup
 
 MAX_READY = 2_000
 """A batch never loads more tasks of one queue than this."""
+MAX_DEPENDENTS = 500
+"""So many tasks that depend on another one are loaded at once."""
+MAX_DEPENDENTS_PER_BATCH = 2_000
 
 
 class Needs(msgspec.Struct, frozen=True):
@@ -25,10 +30,21 @@ class Needs(msgspec.Struct, frozen=True):
     """(account, session): the ephemeral leases and the tasks that these sessions hold."""
     ready: tuple[tuple[str, str, int], ...] = ()
     """(account, type, count): the first claimable tasks of a queue; type "" means every queue of the account."""
+    requiring: tuple[tuple[str, str, str, str], ...] = ()
+    """(account, type, capabilities, session): of a queue in `ready`, also the first tasks that require some of these
+    capabilities and of those of the session, and no others."""
+    queues: tuple[tuple[str, str], ...] = ()
+    """(account, type): the settings of a queue, locked, and how many of its tasks run; type "" means every queue of the
+    account that has settings."""
+    queues_of: tuple[tuple[str, str], ...] = ()
+    """(account, task): the same for the queues of these tasks."""
     spare: int = 0
     """How many ready tasks this command may take by id: claims in the same batch load that many more."""
     unique_keys: tuple[tuple[str, str], ...] = ()
     """(account, unique key): the live tasks under these keys."""
+    dependents: tuple[tuple[str, str], ...] = ()
+    """(account, task): live tasks that depend on these, the first ones after `Task.releasing`, if the task itself is in
+    `rows`. Dependents that another transaction has locked are listed, but not loaded."""
     same_key_as: tuple[tuple[str, str], ...] = ()
     """(account, task): the live tasks under the unique keys of these tasks."""
     lock_counts: tuple[tuple[str, str], ...] = ()
@@ -56,17 +72,51 @@ class Needs(msgspec.Struct, frozen=True):
 class AllNeeds(msgspec.Struct):
     """The needs of a whole batch, without duplicates, each sorted."""
 
-    rows: list[Key]
-    holdings: list[tuple[str, str]]
-    ready: list[tuple[str, str, int]]
-    unique_keys: list[tuple[str, str]]
-    same_key_as: list[tuple[str, str]]
-    lock_counts: list[tuple[str, str]]
-    election_counts: list[str]
-    webhook_counts: list[LimitGroup]
-    paths: list[tuple[str, str, str, bool]]
-    answers: list[tuple[str, str]]
-    usage: list[str]
+    rows: list[Key] = []
+    holdings: list[tuple[str, str]] = []
+    ready: list[tuple[str, str, int]] = []
+    requiring: list[tuple[str, str, str, str, int]] = []
+    queues: list[tuple[str, str]] = []
+    queues_of: list[tuple[str, str]] = []
+    unique_keys: list[tuple[str, str]] = []
+    dependents: list[tuple[str, str]] = []
+    same_key_as: list[tuple[str, str]] = []
+    lock_counts: list[tuple[str, str]] = []
+    election_counts: list[str] = []
+    webhook_counts: list[LimitGroup] = []
+    paths: list[tuple[str, str, str, bool]] = []
+    answers: list[tuple[str, str]] = []
+    usage: list[str] = []
+
+    def of_any_type(self) -> AllNeeds:
+        """The needs with only those claims that name no type."""
+        ready, requiring = ([queue for queue in found if not queue[1]] for found in (self.ready, self.requiring))
+        return replace(self, ready=ready, requiring=requiring)
+
+    def in_open_queues(self, closed: set[tuple[str, str]], types: dict[str, list[str]]) -> AllNeeds:
+        """The needs with claims of any type as claims of each type whose queue is open.
+
+        `closed` are (account, type), `types` the types with claimable tasks, by account. A claim that names a closed
+        queue stays: a command before it in the batch may open the queue.
+        """
+
+        def split(queues: list[Any]) -> list[Any]:
+            return [
+                (account, name, *more)
+                for account, task_type, *more in queues
+                for name in ([task_type] if task_type else types.get(account, [""]))
+                if task_type or (account, name) not in closed
+            ]
+
+        return replace(self, ready=split(self.ready), requiring=split(self.requiring)) if closed or types else self
+
+    def capable_claims(self, capabilities_of: Callable[[str, str], str | None]) -> list[tuple[str, str, str, int]]:
+        """(account, type, capabilities, count) of `requiring`, with the capabilities of each session added."""
+        claims = {
+            (account, task_type, combine(own, capabilities_of(account, session))): count
+            for account, task_type, own, session, count in self.requiring
+        }
+        return [(*claim, count) for claim, count in sorted(claims.items()) if claim[-1]]
 
     def spaces(self) -> list[tuple[str, str]]:
         """(account, space) of all paths."""
@@ -86,15 +136,29 @@ class AllNeeds(msgspec.Struct):
     @classmethod
     def of(cls, each: Iterable[Needs]) -> AllNeeds:
         """Join the needs of many commands. Every batch takes its locks in this order, so none can deadlock."""
-        found = list(each)
-        gathered = {name: set(_all_of(name, found)) for name in _SETS}
+        gathered: dict[str, set[Any]] = {}
         ready: dict[tuple[str, str], int] = {}
-        for account, task_type, count in _all_of("ready", found):
-            ready[account, task_type] = ready.get((account, task_type), 0) + count
-        spare = sum(needs.spare for needs in found)
+        spare = 0
+        for needs in each:  # most commands have few of them
+            spare += needs.spare
+            for name, items in zip(_SETS, _get_sets(needs), strict=True):
+                if items:
+                    gathered.setdefault(name, set()).update(items)
+            for account, task_type, count in needs.ready:
+                ready[account, task_type] = ready.get((account, task_type), 0) + count
+        if not ready:
+            return cls(**{name: sorted(items) for name, items in gathered.items()})
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
-        gathered["ready"] = {(*queue, min(count + spare, MAX_READY)) for queue, count in ready.items()}
+        most = {queue: min(count + spare, MAX_READY) for queue, count in ready.items()}
+        gathered["ready"] = {(*queue, count) for queue, count in most.items()}
+        requiring = gathered.get("requiring", ())
+        gathered["requiring"] = {(*claim, most[claim[0], claim[1]]) for claim in requiring}
         return cls(**{name: sorted(items) for name, items in gathered.items()})
+
+
+def dependents_of_each(tasks: int) -> int:
+    """How many dependents of each of so many tasks are loaded."""
+    return max(1, min(MAX_DEPENDENTS, MAX_DEPENDENTS_PER_BATCH // max(tasks, 1)))
 
 
 def range_below(prefix: str) -> tuple[str, str | None]:
@@ -115,3 +179,4 @@ def _all_of(name: str, each: list[Needs]) -> Iterable[Any]:
 
 _SETS = tuple(name for name in Needs.__struct_fields__ if name not in {"ready", "spare"})
 """The needs that a batch joins as sets."""
+_get_sets = attrgetter(*_SETS)

@@ -13,15 +13,19 @@ from holdfast.core.offer import claimed_for
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
 from holdfast.core.purchase import Purchase
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, SpaceUse
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.task.queue import Queue
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook
 from holdfast.store.changes import Answer
-from holdfast.store.needs import AllNeeds
+from holdfast.store.needs import AllNeeds, dependents_of_each
 
-ROW_TYPES: tuple[type[Row], ...] = (Session, Lease, Reservation, Task, Principal, Account, Purchase, Webhook)
+ROW_TYPES: tuple[type[Row], ...] = (
+    *(Session, Lease, Reservation, Task, Question, Queue, Principal, Account, Purchase, Webhook),
+)
 """Every kind of row, in the order in which their locks are taken."""
 
 REUSED_IDS: tuple[type[Row], ...] = (Session, Lease)
@@ -43,10 +47,14 @@ class Rows(msgspec.Struct):
     webhook_counts: dict[LimitGroup, int] = {}
     spaces: dict[tuple[str, str], SpaceUse] = {}
     """(account, space): how many reservations are held, and how many wait."""
+    dependents: dict[tuple[str, str], list[str]] = {}
+    """(account, task): ids of live tasks that depend on it, in order, as far as they were asked for and fit."""
     versions: dict[Key, int] = {}
     """Last versions, from the log, of rows that were asked for and removed earlier."""
     usage: dict[str, Usage] = {}
     """By account: what it has used of its plan."""
+    running: dict[tuple[str, str], int] = {}
+    """(account, type) of the loaded queues with settings: how many of their tasks are claimed."""
     held_tasks: dict[str, int] = {}
     """By account whose usage was asked for: how many of its tasks are held."""
     damaged: dict[Key, DamagedRow] = {}
@@ -88,6 +96,23 @@ class LoadedRows:
         """(account, session) of every lease, task and reservation that was claimed for a session."""
         held = (row for row in self.rows.values() if isinstance(row, Lease | Task | Reservation))
         return {(row.account, session) for row in held if (session := claimed_for(row))}
+
+    def awaited(self, needs: AllNeeds) -> list[tuple[str, str, str, int]]:
+        """(account, task, after, most) for each task whose dependents are asked for, if it has or had any."""
+        found = [self.rows.get((Task.table, *task)) for task in needs.dependents]
+        awaited = [row for row in found if isinstance(row, Task) and row.awaited]
+        most = dependents_of_each(len(awaited))
+        return [(row.account, row.id, row.releasing or "", most) for row in awaited]
+
+    def queues(self) -> list[Queue]:
+        """The queues with settings."""
+        return [row for row in self.rows.values() if isinstance(row, Queue)]
+
+    def questions(self) -> set[tuple[str, str]]:
+        """(account, question) of every task that waits for an answer, or would if it was requeued."""
+        asking = (row for row in self.rows.values() if isinstance(row, Task) and row.question is not None)
+        found = {(row.account, row.question or "") for row in asking}
+        return {each for each in found if (Question.table, *each) not in self.known}
 
     def _set_aside(self, error: DamagedRow) -> None:
         account, key = error.key

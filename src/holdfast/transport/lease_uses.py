@@ -43,7 +43,7 @@ HOLDERS = {
     "offer_reservation": _FILES,
     "release_files": _FILES,
     "heartbeat": _TASK,
-    **dict.fromkeys(("complete_task", "fail_task", "release_task"), _TASK._replace(ends=True)),
+    **dict.fromkeys(("complete_task", "fail_task", "release_task", "ask_task"), _TASK._replace(ends=True)),
 }
 
 

@@ -1,4 +1,4 @@
-"""Web origins that count as this server's own."""
+"""The server's address for clients, and web origins that count as its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,17 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def own_origins(settings: Settings) -> frozenset[str]:
-    """Origins of pages that this server serves, and those that the settings add."""
-    own = {origin_of(settings.url), origin_of(settings.home), *settings.allowed_origins}
+    """Origins of pages that this server serves."""
+    own = {origin_of(settings.url), origin_of(settings.home)}
     if is_loopback(settings.host) or settings.host in {"localhost", *_ANY_ADDRESS}:
         scheme = urlsplit(settings.url).scheme
         own |= {origin_of(f"{scheme}://{name}:{settings.port}") for name in _LOCAL}
     return frozenset(own)
+
+
+def known_address(settings: Settings) -> str | None:
+    """The address that clients use; None if none is configured and the server listens on every address."""
+    return None if settings.public_url is None and settings.host in _ANY_ADDRESS else settings.home
 
 
 def origin_of(url: str) -> str:

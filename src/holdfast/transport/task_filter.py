@@ -22,6 +22,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
     type: str = ""
     tag: str = ""
     key: str = ""
+    waits_for: str = ""
     worker: str = ""
     session: str = ""
     resolved: bool | None = None
@@ -38,6 +39,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
             state=self.state or None,
             tag=self.tag or None,
             unique_key=self.key or None,
+            waits_for=self.waits_for or None,
         )
 
     def matches(self, task: Task) -> bool:
@@ -47,6 +49,7 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
             and self.type in {"", task.type}
             and self.tag in {"", task.tag}
             and self.key in {"", task.unique_key}
+            and self.waits_for in {"", task.waits_for}
             and self.worker in {"", task.worker}
             and self.session in {"", task.session}
             and self.resolved in {None, task.resolved_at is not None}

@@ -10,7 +10,7 @@ FIELDS = frozenset(
         *("note", "checkpoint", "progress", "reason", "failureReason", "cancelReason", "errorCode"),
         *("type", "payload", "result", "outputId", "uniqueKey", "tag", "createdBy", "reviewedBy", "source"),
         *("last_action", "next_action", "context", "context_hash", "memory_ref"),
-        *("previous", "previousAttempt", "data", "to"),
+        *("previous", "previousAttempt", "data", "to", "question", "choices", "on_timeout"),
     }
 )
 """Names of fields, in the spelling of the answers. Everything below such a field is untrusted as well."""

@@ -6,11 +6,11 @@ import uuid
 import pytest
 
 from tests.compat.octostore.lifetimes import Lifetimes
-from tests.compat.octostore.server import PAIRS, Server
+from tests.compat.octostore.server import ALLOWED_ORIGIN, PAIRS, Server
 from tests.fronted_server import shared_server
 
 STORES = ("sqlite", "postgres")
-PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000"}
+PLENTY = {"PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "100000", "ALLOWED_ORIGINS": ALLOWED_ORIGIN}
 STRICT = {
     "PUBLIC_ELECTION_REQUESTS_PER_MINUTE": "5",
     "MAX_PUBLIC_ELECTIONS": "2",

@@ -54,6 +54,16 @@ def success(answer: Answer, status: int = 200) -> dict[str, Any]:
     return body
 
 
+def exact(answer: Answer) -> dict[str, Any]:
+    """A success whose body has only the fields of the original: no `agent_contract`."""
+    assert answer.status == 200, str(answer)
+    assert answer.header("Content-Type") == "application/json"
+    assert_request_id(answer)
+    body: dict[str, Any] = answer.json
+    assert "agent_contract" not in body
+    return body
+
+
 def acquired(answer: Answer) -> dict[str, Any]:
     """The caller holds the lock."""
     body = success(answer)

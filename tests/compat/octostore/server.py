@@ -16,6 +16,7 @@ OPEN_TO_TESTS = {"REGISTRATION": "open", "MACHINE_KEY": "false"}
 START_SECONDS = 30
 STOP_SECONDS = 15
 
+ALLOWED_ORIGIN = "https://pages.example"
 ADMIN_KEY = "the-admin-key-of-the-wire-tests"
 # Each test takes the next pair, so that no user reaches the quota of 100 locks by accident. An odd
 # number: tests alternate between the stores, and each store must use every pair.

@@ -20,6 +20,8 @@ LISTED_BY = {
     "lease": "list_claimed_jobs",
     "reservation": "list_reservations",
     "task": "list_tasks",
+    "queue": "list_queues",
+    "question": "list_questions",
     "session": "list_sessions",
     "principal": "list_keys",
     "webhook": "list_webhooks",

@@ -30,6 +30,8 @@ LABELS = (["", "x", "x" * 255, "ü" * 255], ["x" * 256, ZERO, 5, ["x"]])
 CREATE = {
     "uniqueKey": (["x", "x" * 255], ["", "x" * 256, ZERO, 5]),
     "onDuplicate": (["return", "replace"], ["", "ignore", 5, None]),
+    "onDependencyFailure": (["hold", "cancel", "run"], ["", "wait", 5, None]),
+    "dependsOn": ([[]], [["x"] * 101, [""], ["x" * 256], [ZERO], "x", [5], None, ["tsk_unknown"]]),
     "tag": LABELS,
     "createdBy": LABELS,
     "reviewedBy": LABELS,
@@ -100,7 +102,7 @@ def cases(fields):
 
 def assert_named(answer, field):
     body = refused(answer, 400, "invalid_request")
-    assert {error["pointer"] for error in body["errors"]} == {f"/{field}"}
+    assert {error["pointer"].removesuffix("/0") for error in body["errors"]} == {f"/{field}"}
 
 
 @pytest.mark.parametrize(("field", "good", "bad"), cases(CREATE))

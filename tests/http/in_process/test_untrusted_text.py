@@ -17,7 +17,7 @@ from holdfast.transport.mcp.server import INSTRUCTIONS, McpHandlers
 from holdfast.transport.untrusted_text import FIELDS, KEY, RULE, untrusted_fields
 from tests.http.job_client import claimed, ok
 
-SHOWN_AS = {"worker_id": "claimedBy", "output_id": "outputId", "error_code": "errorCode"}
+SHOWN_AS = {"worker_id": "claimedBy", "output_id": "outputId", "error_code": "errorCode", "onTimeout": "on_timeout"}
 """Fields of requests that answers spell in another way."""
 NEVER_SHOWN = {"lease_id", "session_lease_id", "idempotencyKey", "secret", "cursor", "request_id", "kind", "prefix",
                "key", "sessionId", "waiting_id", "offer", "path"}  # fmt: skip

@@ -103,6 +103,7 @@ def test_a_failure_is_idempotent_keeps_reason_and_code_and_frees_the_lane(accoun
     life = begin(account, lane=True)
     mine = claimed(account.do("claim", pending(account)["id"], session_id=life["session_id"]))
     outcome = {"lease_id": mine["leaseId"], "reason": "no route", "error_code": "ETIMEDOUT"}
+    outcome["retry_after_seconds"] = 0
     failed = done(account.do("fail", mine["id"], **outcome))
     assert (failed["previousAttempt"]["reason"], failed["previousAttempt"]["errorCode"]) == ("no route", "ETIMEDOUT")
     with nothing_changes(account):

@@ -26,6 +26,7 @@ def test_waiters_are_served_in_order_of_arrival(alice, job):
         for place in range(6):
             line.append(callers.send(alice.claim, job, f"waiter-{place}", wait_seconds=15))
             is_waiting(alice, job, place + 1)
+        assert [listed["waiting"] for listed in alice.jobs(f"?prefix={job}")["jobs"]] == [6]
         tokens = [lease["token"]]
         for place, waiter in enumerate(line):
             ok(alice.release_job(job, lease["lease_id"]))

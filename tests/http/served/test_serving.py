@@ -187,7 +187,7 @@ def test_guessing_through_a_trusted_proxy_is_slowed_and_a_valid_key_is_not(start
 
 
 WRONG_SETTINGS = [
-    ({"public_url": "holdfast.example"}, "--public-url: expected https://host[/path]"),
+    ({"public_url": "holdfast.example"}, "--public-url: expected a scheme as well: https://holdfast.example"),
     ({"public_url": "ftp://holdfast.example"}, "--public-url: expected https://host[/path]"),
     ({"public_url": "https://"}, "--public-url: expected https://host[/path]"),
     ({"public_url": "https://a b"}, "--public-url: expected https://host[/path]"),

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.waits(9)
 pytest_plugins = ["tests.http.fresh_accounts"]
 
 LEFT = {"checkpoint": {"page": [1, 2, {"x": None}]}, "note": "mind the gap"}
-LEAVING = {"fail": {"reason": "it broke"}, "release": {}, "snooze": {"seconds": 0}}
+LEAVING = {"fail": {"reason": "it broke", "retry_after_seconds": 0}, "release": {}, "snooze": {"seconds": 0}}
 
 
 def again(account, mine):

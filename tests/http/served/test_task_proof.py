@@ -87,7 +87,7 @@ def test_another_outcome_under_a_lease_that_is_over_is_refused(account):
 
 def test_an_outcome_reported_again_after_the_next_claim_does_not_affect_the_next_holder(account):
     first = held(account)
-    done(account.do("fail", first["id"], lease_id=first["leaseId"]))
+    done(account.do("fail", first["id"], lease_id=first["leaseId"], retry_after_seconds=0))
     claimed(account.do("claim", first["id"]))
     with nothing_changes(account):
         refused(account.do("fail", first["id"], lease_id=first["leaseId"]), 409, "lease_superseded")

@@ -58,11 +58,11 @@ def rotated(answer):
 
 
 def test_a_name_gets_a_token_that_works(ctx):
-    answer = sign_up(ctx, "  Ada Lovelace ", namespace="team-1")
+    answer = sign_up(ctx, "Ada_Lovelace-1", namespace="/team-1/")
     body = success(answer)
     assert {name: answer.header(name) for name in NEVER_KEPT} == NEVER_KEPT
     assert [*body] == ["token", "user_id", "username", "namespace", "agent_contract"]
-    assert (body["username"], body["namespace"]) == ("Ada Lovelace", "team-1")
+    assert (body["username"], body["namespace"]) == ("Ada_Lovelace-1", "team-1")
     assert is_well_formed(body["token"])
     caller = bearer(ctx.port, body["token"])
     acquired(caller.acquire(f"team-1.{fresh('lock')}"))
@@ -77,7 +77,7 @@ def test_without_a_namespace_there_is_none(ctx):
 def test_a_name_is_taken_once_in_any_letter_case(ctx):
     name = fresh("Grace")
     first = success(sign_up(ctx, name))
-    for again in (name, name.upper(), name.lower(), f" {name} "):
+    for again in (name, name.upper(), name.lower()):
         answer = sign_up(ctx, again)
         refused(answer, 409, "conflict")
         assert b"token" not in answer.raw.lower()
@@ -95,12 +95,12 @@ def test_of_many_who_want_one_name_at_once_one_gets_it(ctx):
     assert sorted(answer.status for answer in answers) == [200] + [409] * 9
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\nb", "a\0b", "a\u200fb"])
-def test_a_name_is_visible_text(ctx, name):
+@pytest.mark.parametrize("name", ["", "   ", "x" * 65, "a\nb", "a\0b", "a\u200fb", "a b"])
+def test_a_name_is_one_plain_word(ctx, name):
     assert sign_up(ctx, name or " ").status == 400
 
 
-@pytest.mark.parametrize("namespace", ["", "a.b", "a b", "x" * 65, "ü"])
+@pytest.mark.parametrize("namespace", ["a/b", "a b", "x" * 65, "ü"])
 def test_a_namespace_is_one_plain_word(ctx, namespace):
     assert sign_up(ctx, namespace=namespace).status == 400
 

@@ -12,8 +12,9 @@ from holdfast.client.leases.clock import now
 from holdfast.client.leases.reservation import ReservationBase
 from holdfast.client.leases.types import COMPLETE_SECONDS
 from holdfast.client.methods.jobs import done_for
-from holdfast.client.worker_errors import failure
+from holdfast.client.worker.errors import failure
 from holdfast.operations.bounds import DONE_FOR
+from holdfast.operations.progress import progress_document
 
 if TYPE_CHECKING:
     from holdfast.client.async_client import AsyncClient
@@ -26,6 +27,16 @@ class AsyncWorkLease(JobLeaseBase, AsyncLease):
     async def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
         await self.renew(checkpoint=data, **self.handover)
+
+    async def progress(self, fraction: float, message: str | None = None) -> None:
+        """Show others which part of the work is done, from 0 to 1, and what is done now.
+
+        Nothing is sent if neither the whole percent nor the message has changed.
+        """
+        document = progress_document(fraction, message)
+        if document != self.shown_progress:
+            await self.renew(progress=document, **self.handover)
+            self.shown_progress = document
 
     async def offer(
         self,

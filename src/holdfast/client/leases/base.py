@@ -12,7 +12,7 @@ from holdfast.client.errors import Document, LeaseLost
 from holdfast.client.forks import lease_of_parent
 from holdfast.client.leases.claims import Claim
 from holdfast.client.leases.state import LeaseState, Terms
-from holdfast.client.worker_errors import failure, is_failure
+from holdfast.client.worker.errors import failure, is_failure
 
 log = logging.getLogger("holdfast.client")
 
@@ -77,6 +77,8 @@ class JobLeaseBase(LeaseBase):
     kind = "job"
     is_offered = False
     """Whether another worker may take it over."""
+    shown_progress: Document | None = None
+    """The progress that others see."""
 
     @property
     def id(self) -> str:

@@ -11,8 +11,9 @@ from holdfast.client.leases.clock import now
 from holdfast.client.leases.lease import Lease
 from holdfast.client.leases.reservation import ReservationBase
 from holdfast.client.methods.jobs import done_for
-from holdfast.client.worker_errors import failure
+from holdfast.client.worker.errors import failure
 from holdfast.operations.bounds import DONE_FOR
+from holdfast.operations.progress import progress_document
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -30,6 +31,16 @@ class WorkLease(JobLeaseBase, Lease):
     def checkpoint(self, data: Any) -> None:
         """Save data for the next owner, in case this one stops here. It is stored when this returns."""
         self.renew(checkpoint=data, **self.handover)
+
+    def progress(self, fraction: float, message: str | None = None) -> None:
+        """Show others which part of the work is done, from 0 to 1, and what is done now.
+
+        Nothing is sent if neither the whole percent nor the message has changed.
+        """
+        document = progress_document(fraction, message)
+        if document != self.shown_progress:
+            self.renew(progress=document, **self.handover)
+            self.shown_progress = document
 
     def offer(
         self,
@@ -133,6 +144,23 @@ class TaskLease(TaskLeaseBase, WorkLease):
     def release(self, delay_seconds: int | None = None) -> Document:
         """Return the task to its queue; the attempt is not counted."""
         return self._settle("release_task", delay_seconds=delay_seconds)
+
+    def ask(
+        self,
+        question: str,
+        *,
+        choices: list[str] | None = None,
+        deadline: str | None = None,
+        on_timeout: str | None = None,
+        checkpoint: Any = None,
+    ) -> Document:
+        """Ask a person. The task is not held any more: who claims it after the answer has it in `answered`."""
+        left = {} if checkpoint is None else {"checkpoint": checkpoint}
+        asked = self._settle(
+            "ask_task", **left, question=question, choices=choices, answer_by=deadline, on_timeout=on_timeout
+        )
+        self.state.refused(LeaseLost(f"{self.terms.what} waits for an answer"))
+        return asked
 
     def _finish(self, error: BaseException | None) -> None:
         verb, fields = self.outcome(error)

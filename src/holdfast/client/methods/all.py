@@ -6,6 +6,8 @@ from holdfast.client.methods.accounts import AccountMethods
 from holdfast.client.methods.base import R
 from holdfast.client.methods.jobs import JobMethods
 from holdfast.client.methods.locks import LockMethods
+from holdfast.client.methods.questions import QuestionMethods
+from holdfast.client.methods.queues import QueueMethods
 from holdfast.client.methods.reservations import ReservationMethods
 from holdfast.client.methods.sessions import SessionMethods
 from holdfast.client.methods.system import SystemMethods
@@ -19,6 +21,8 @@ class Methods(
     ReservationMethods[R],
     TaskMethods[R],
     WorkerTaskMethods[R],
+    QuestionMethods[R],
+    QueueMethods[R],
     SessionMethods[R],
     AccountMethods[R],
     LockMethods[R],

@@ -23,13 +23,15 @@ class SessionMethods(Caller[R]):
         secret: str | None = None,
         ttl_seconds: int | None = None,
         lane: bool | None = None,
+        capabilities: list[str] | None = None,
         if_live: str | None = None,
     ) -> R:
         """Open a session by its name, or resume it after a restart.
 
         The first answer has a `secret`, with which the session is resumed: keep it. Every answer has a `lease_id` for
         the following calls and, when a session is resumed, its context and what it holds. With `if_live="refuse"` a
-        session that is still live is not taken over from the process that may still run.
+        session that is still live is not taken over from the process that may still run. Claims for the session get
+        tasks that require nothing beyond its `capabilities`.
         """
         return self.call(
             "begin_session",
@@ -43,6 +45,7 @@ class SessionMethods(Caller[R]):
             secret=secret,
             ttl_seconds=ttl_seconds,
             lane=lane,
+            capabilities=capabilities,
             if_live=if_live,
         )
 

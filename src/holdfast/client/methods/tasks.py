@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,10 +29,20 @@ class TaskMethods(Caller[R]):
         reviewed_by: str | None = None,
         source: str | None = None,
         backoff: dict[str, Any] | None = None,
+        depends_on: Sequence[str] | None = None,
+        on_dependency_failure: str | None = None,
+        deadline_at: str | None = None,
+        max_run_seconds: int | None = None,
+        requires: list[str] | None = None,
+        approval: bool | dict[str, Any] | None = None,
     ) -> R:
         """Create a task in the queue of its type.
 
         `unique_key` allows one open task per key; `scheduled_at` delays it; a higher `priority` is claimed first.
+        `depends_on` are ids or unique keys of tasks that must complete first; if one fails, the task waits on (`hold`),
+        is cancelled (`cancel`) or runs (`run`), by `on_dependency_failure`. Only a worker that has all the capabilities
+        that it `requires` gets it. `deadline_at` ends the task, `max_run_seconds` each attempt: no lease lasts longer.
+        With `approval` a person must approve it before the first claim.
         """
         return self.call(
             "create_task",
@@ -49,6 +60,12 @@ class TaskMethods(Caller[R]):
             reviewed_by=reviewed_by,
             source=source,
             backoff=backoff,
+            depends_on=None if depends_on is None else list(depends_on),
+            on_dependency_failure=on_dependency_failure,
+            deadline_at=deadline_at,
+            max_run_seconds=max_run_seconds,
+            requires=requires,
+            approval=approval,
         )
 
     def list_tasks(
@@ -60,6 +77,7 @@ class TaskMethods(Caller[R]):
         status: str | None = None,
         tag: str | None = None,
         unique_key: str | None = None,
+        waiting: str | None = None,
         worker: str | None = None,
         session_id: str | None = None,
         resolved: bool | None = None,
@@ -77,6 +95,7 @@ class TaskMethods(Caller[R]):
             status=status,
             tag=tag,
             unique_key=unique_key,
+            waiting=waiting,
             worker=worker,
             session_id=session_id,
             resolved=resolved,
@@ -117,3 +136,7 @@ class TaskMethods(Caller[R]):
     def task_attempts(self, task_id: str) -> R:
         """Read the attempts of a task: their workers and outcomes."""
         return self.call("task_attempts", id=task_id)
+
+    def task_dependencies(self, task_id: str, *, limit: int | None = None, cursor: str | None = None) -> R:
+        """Read what a task needs and what needs it."""
+        return self.call("task_dependencies", id=task_id, limit=limit, cursor=cursor)

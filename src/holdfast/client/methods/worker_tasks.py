@@ -21,10 +21,12 @@ class WorkerTaskMethods(Caller[R]):
         session_id: str | None = None,
         session_lease_id: str | None = None,
         lease_duration_seconds: int | None = None,
+        capabilities: list[str] | None = None,
     ) -> R:
         """Claim the next task of some types; `wait_seconds` waits for one.
 
         `lease_duration_seconds` lengthens the lease, for this claim and its renewals; it never shortens it.
+        `capabilities` are what you can do: you get no task that requires anything else.
 
         See `Client.task` and `Worker` for claims that are renewed and finished for you.
         """
@@ -38,6 +40,7 @@ class WorkerTaskMethods(Caller[R]):
             session_id=session_id,
             session_lease_id=session_lease_id,
             lease_duration_seconds=lease_duration_seconds,
+            capabilities=capabilities,
         )
 
     def claim_task_by_id(
@@ -49,6 +52,7 @@ class WorkerTaskMethods(Caller[R]):
         session_lease_id: str | None = None,
         offer: str | None = None,
         lease_duration_seconds: int | None = None,
+        capabilities: list[str] | None = None,
     ) -> R:
         """Claim a task by its id; with the code of an `offer` you take it over from its holder."""
         return self.call(
@@ -59,6 +63,7 @@ class WorkerTaskMethods(Caller[R]):
             session_lease_id=session_lease_id,
             offer=offer,
             lease_duration_seconds=lease_duration_seconds,
+            capabilities=capabilities,
         )
 
     def heartbeat(

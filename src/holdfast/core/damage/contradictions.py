@@ -14,11 +14,13 @@ from holdfast.core.event import Event
 from holdfast.core.lease import ELECTION, JOB, LOCK, Ended, Lease
 from holdfast.core.offer import Offer
 from holdfast.core.purchase import Purchase
+from holdfast.core.question import OPEN, QUESTION_KINDS, QUESTION_STATES, Answered, Question
 from holdfast.core.reservation.patterns import problem
 from holdfast.core.reservation.row import MODES, Reservation, paths_of
 from holdfast.core.row import Row
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, PENDING, STATES, Attempt, Task
+from holdfast.core.task.dependencies import has_consistent_flags
 from holdfast.core.task.retry import Backoff
 from holdfast.core.webhooks import delivery as deliveries
 from holdfast.core.webhooks import webhook as webhooks
@@ -37,6 +39,9 @@ _SHAPES: dict[tuple[type, str], Any] = {
     (Task, "ended"): Attempt,
     (Task, "offer"): Offer,
     (Task, "backoff"): Backoff,
+    (Task, "depends_on"): list[str],
+    (Task, "answered"): Answered,
+    (Question, "choices"): list[str],
     (Webhook, "events"): list[str],
     (Event, "data"): dict[str, msgspec.Raw],
 }
@@ -85,10 +90,16 @@ def _task(task: Task) -> str | None:
         return f"it is claimed but has no {'lease hash' if task.proof is None else 'deadline'}"
     if task.state != CLAIMED and (task.proof is not None or task.expires_at is not None):
         return f"it is {task.state} but has a lease"
+    return _task_parts(task)
+
+
+def _task_parts(task: Task) -> str | None:
     if task.ready and task.state != PENDING:
         return f"it is {task.state} but in its queue"
     if task.state != CLAIMED and task.offer is not None:
         return f"it is {task.state} but has an offer"
+    if task.unmet_flags is not None and not has_consistent_flags(task):
+        return "its flags of unmet dependencies do not fit its dependencies"
     return None
 
 
@@ -100,6 +111,16 @@ def _reservation(row: Reservation) -> str | None:
     if (row.ended_at is None) != (row.proof is not None or row.waits_until is not None):
         return "it has ended but is held or waits" if row.ended_at else "it has not ended but neither is held nor waits"
     return next((f"its pattern {path!r} is none: {problem(path)}" for path in paths_of(row) if problem(path)), None)
+
+
+def _question(question: Question) -> str | None:
+    if question.state not in QUESTION_STATES:
+        return f"its state is {question.state!r}, which does not exist"
+    if question.kind not in QUESTION_KINDS:
+        return f"its kind is {question.kind!r}, which does not exist"
+    if question.state == OPEN and question.answer is not None:
+        return "it is open but has an answer"
+    return None
 
 
 def _session(session: Session) -> str | None:
@@ -145,6 +166,7 @@ _RULES: dict[type[Any], Callable[[Any], str | None]] = {
     Lease: _lease,
     Task: _task,
     Reservation: _reservation,
+    Question: _question,
     Session: _session,
     Webhook: _webhook,
     Purchase: _purchase,

@@ -19,6 +19,7 @@ from holdfast.core.task.row import (
     CLAIMED,
     COMPLETED,
     DEAD,
+    DEADLINE,
     EXHAUSTED,
     EXPIRED,
     FAILED,
@@ -31,6 +32,7 @@ from holdfast.core.task.row import (
     Task,
     last_attempt,
 )
+from holdfast.core.task.time_limits import is_over, is_overdue
 from holdfast.decoding import decode
 
 
@@ -67,9 +69,11 @@ def fail(
     permanent: bool = False,
     code: str | None = None,
     random_fraction: float = 0.0,
+    default: Backoff | None = None,
 ) -> Task:
     """Return the task to its queue, or make it a dead letter after its last attempt.
 
+    Without `after` it is retried after its own backoff, else after that of `default`, else at once.
     Like every schedule, a retry is due by the wall clock: `wall` is its time, if it differs from the store's.
     """
     ended = replace(_end_attempt(task, FAILED, now, reason=reason, code=code), failure_reason=reason)
@@ -77,8 +81,11 @@ def fail(
         return replace(ended, state=CANCELLED)
     if permanent or task.attempt_count >= task.max_attempts:
         return replace(ended, state=DEAD, dead_cause=PERMANENT if permanent else EXHAUSTED)
-    if after is None and task.backoff is not None:
-        after = retry.delay(decode(task.backoff, Backoff), task.attempt_count, random_fraction)
+    if is_over(task, now if wall is None else wall):
+        return replace(ended, state=DEAD, dead_cause=DEADLINE)
+    backoff = default if task.backoff is None else decode(task.backoff, Backoff)
+    if after is None and backoff is not None:
+        after = retry.delay(backoff, task.attempt_count, random_fraction)
     return _enqueue_later(ended, after, now if wall is None else wall)
 
 
@@ -116,19 +123,36 @@ def end_by_restore(task: Task, now: Instant, wall: Instant | None = None) -> Tas
     return hand_back(task, RESTORED, now=now, wall=wall, after=after)
 
 
-def lapse(task: Task, now: Instant, *, reason: str | None = None) -> Task:
-    """End an attempt whose holder did not renew in time: back to the queue, or a dead letter after the last attempt."""
+def lapse(task: Task, now: Instant, *, wall: Instant | None = None, reason: str | None = None) -> Task:
+    """End an attempt whose holder did not renew in time, or whose time is over.
+
+    The task is back in its queue, or a dead letter after its last attempt or its deadline.
+    """
+    wall = now if wall is None else wall
+    is_out_of_time = task.run_until is not None and task.run_until <= now
+    if reason is None and is_out_of_time:
+        reason = "the deadline has passed" if is_over(task, wall) else "the attempt took longer than `maxRunSeconds`"
     ended = _end_attempt(task, EXPIRED, now, reason=reason)
     if task.cancel_requested:
         return replace(ended, state=CANCELLED)
+    if is_over(task, wall):
+        return replace(ended, state=DEAD, dead_cause=DEADLINE)
     if task.attempt_count >= task.max_attempts:
-        return replace(ended, state=DEAD, dead_cause=LAPSED)
+        return replace(ended, state=DEAD, dead_cause=DEADLINE if is_out_of_time else LAPSED)
     return enqueue(ended, task.scheduled_at, now)
 
 
-def expire_if_due(task: Task, now: Instant) -> Task:
-    """End the task's lease if it has expired: the sweep may not have ended it yet."""
-    return lapse(task, now) if task.state == CLAIMED and is_due(task, now) else task
+def expire_if_due(task: Task, now: Instant, wall: Instant | None = None) -> Task:
+    """End what is due: an expired lease, or a pending task whose deadline has passed. The sweep may be late."""
+    wall = now if wall is None else wall
+    if task.state == CLAIMED and is_due(task, now):
+        return lapse(task, now, wall=wall)
+    return end_by_deadline(task) if is_overdue(task, wall) else task
+
+
+def end_by_deadline(task: Task) -> Task:
+    """Make a pending task whose deadline has passed a dead letter."""
+    return replace(stop_waiting(task), state=DEAD, ready=False, dead_cause=DEADLINE)
 
 
 def cancel(task: Task, reason: str | None = None) -> Task:
@@ -138,7 +162,14 @@ def cancel(task: Task, reason: str | None = None) -> Task:
         raise TaskClaimed(message, **holder_facts(task))
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be cancelled", state=task.state)
-    return replace(task, state=CANCELLED, ready=False, cancel_reason=reason)
+    return replace(stop_waiting(task), state=CANCELLED, ready=False, cancel_reason=reason)
+
+
+def stop_waiting(task: Task) -> Task:
+    """The task without what it waits for; its schedule is where it would be otherwise."""
+    if task.waits_for is None:
+        return task
+    return replace(task, waits_for=None, scheduled_at=task.planned_at, planned_at=None)
 
 
 def request_cancel(task: Task, reason: str | None = None) -> Task:
@@ -180,6 +211,7 @@ _NO_HOLDER: dict[str, Any] = {
     "worker": None,
     "offer": None,
     "lengthened_to": None,
+    "run_until": None,
 }
 
 

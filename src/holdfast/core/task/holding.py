@@ -14,17 +14,21 @@ from holdfast.core.limits import MAX_CLAIMED_LEASE
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task.queueing import is_claimable
 from holdfast.core.task.row import (
+    ANSWER,
     CANCELLED,
     CLAIMED,
     COMPLETED,
+    DEPENDENCIES,
     EXPIRED,
     HANDED_OVER,
     PENDING,
     RESTORED,
+    ROOM,
     Task,
     last_attempt,
     lease_ttl,
 )
+from holdfast.core.task.time_limits import attempt_limit, is_over, within_limits
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -45,10 +49,10 @@ class Handover(msgspec.Struct, frozen=True):
     progress: str | None = None
 
 
-def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Task:
-    """Give a pending task to a worker: this uses one attempt."""
+def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant, wall: Instant | None = None) -> Task:
+    """Give a pending task to a worker: this uses one attempt. `wall` is the wall clock, if it differs."""
     lease = min(by.lease or 0, MAX_CLAIMED_LEASE * SECOND)
-    return replace(
+    taken = replace(
         task,
         state=CLAIMED,
         ready=False,
@@ -62,7 +66,16 @@ def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant) -> Tas
         claimed_at=now,
         lengthened_to=lease if lease > task.lease_duration else None,
         expires_at=now + max(lease, task.lease_duration),
+        run_until=attempt_limit(task, now, now if wall is None else wall),
     )
+    return within_limits(taken)
+
+
+_AWAITED = {
+    DEPENDENCIES: "other tasks to complete",
+    ANSWER: "the answer to a question",
+    ROOM: "the end of other tasks with its concurrency key",
+}
 
 
 def check_claimable(task: Task, wall: Instant) -> None:
@@ -71,6 +84,10 @@ def check_claimable(task: Task, wall: Instant) -> None:
         raise TaskClaimed("another worker holds this task", **holder_facts(task))
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be claimed", state=task.state)
+    if is_over(task, wall):
+        raise InvalidTransition("the deadline of this task has passed", state=task.state)
+    if task.waits_for is not None:
+        raise NotYetClaimable(f"this task waits for {_AWAITED[task.waits_for]}", waiting_for=task.waits_for)
     if not is_claimable(task, wall):
         assert task.scheduled_at is not None
         wait = -(-(task.scheduled_at - wall) // SECOND)

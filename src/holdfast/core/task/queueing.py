@@ -9,10 +9,24 @@ from msgspec.structs import replace
 from holdfast.core.errors import Invalid, InvalidTransition
 from holdfast.core.limits import MAX_DELAY
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.task.row import DEAD, PENDING, Task
+from holdfast.core.task.row import (
+    ANSWER,
+    DEAD,
+    DEPENDENCIES,
+    EXPIRED,
+    FAILED,
+    PENDING,
+    ROOM,
+    Task,
+    last_attempt,
+)
+from holdfast.core.task.time_limits import check_deadline, is_over
 
 SCHEDULED_LAG = 60 * SECOND
 """How far behind unscheduled tasks a scheduled one is placed."""
+
+WAITING, SCHEDULED, RETRYING, BLOCKED = "waiting", "scheduled", "retrying", "blocked"
+PHASES = (WAITING, SCHEDULED, RETRYING, BLOCKED)
 
 MAX_SCHEDULE_AHEAD = MAX_DELAY * SECOND
 
@@ -22,6 +36,7 @@ def create(task: Task, now: Instant, wall: Instant | None = None) -> Task:
     wall = now if wall is None else wall
     if task.scheduled_at is not None:
         _check_schedule(task.scheduled_at, wall)
+    check_deadline(task, wall)
     return enqueue(replace(task, created_at=now), task.scheduled_at, wall)
 
 
@@ -29,6 +44,7 @@ def replace_work(task: Task, new: Task, wall: Instant) -> Task:
     """Give a pending task another payload and other settings."""
     if new.scheduled_at is not None:
         _check_schedule(new.scheduled_at, wall)
+    check_deadline(new, wall)
     updated = replace(
         task,
         payload=new.payload,
@@ -40,16 +56,26 @@ def replace_work(task: Task, new: Task, wall: Instant) -> Task:
         reviewed_by=new.reviewed_by,
         source=new.source,
         backoff=new.backoff,
+        deadline_at=new.deadline_at,
+        max_run=new.max_run,
+        requires=new.requires,
+        question=None,
+        answered=None,
     )
     return enqueue(updated, new.scheduled_at, wall)
 
 
-def requeue(task: Task, now: Instant, *, keep_count: bool = False) -> Task:
-    """Put a dead letter back into its queue."""
+def requeue(task: Task, now: Instant, *, wall: Instant | None = None, keep_count: bool = False) -> Task:
+    """Put a dead letter back into its queue; a deadline that has passed no longer counts."""
     if task.state != DEAD:
         raise InvalidTransition(f"only a dead letter can be requeued; this task is {task.state}", state=task.state)
     count = task.attempt_count if keep_count else 0
-    return enqueue(replace(task, attempt_count=count, dead_cause=None, resolved_at=None), None, now)
+    deadline_at = None if is_over(task, now if wall is None else wall) else task.deadline_at
+    # Dependents that have not learned of its failure yet need not learn of it: they wait for it again.
+    back = replace(
+        task, attempt_count=count, dead_cause=None, resolved_at=None, deadline_at=deadline_at, releasing=None
+    )
+    return enqueue(back, None, now)
 
 
 def check_key_free(duplicate: Task | None) -> None:
@@ -64,18 +90,54 @@ def make_ready(task: Task) -> Task:
 
 
 def enqueue(task: Task, scheduled_at: Instant | None, wall: Instant) -> Task:
-    """The task as pending: ready now, or at `scheduled_at`."""
+    """The task as pending: ready now, or at `scheduled_at`, or later if it waits for something else as well."""
+    waits_for = waiting_reason(task)
     return replace(
         task,
         state=PENDING,
-        ready=scheduled_at is None or scheduled_at <= wall,
-        scheduled_at=scheduled_at,
+        ready=waits_for is None and (scheduled_at is None or scheduled_at <= wall),
+        scheduled_at=scheduled_at if waits_for is None else None,
+        planned_at=None if waits_for is None else scheduled_at,
+        waits_for=waits_for,
         place=queue_position(task.created_at, scheduled_at),
     )
 
 
+def waiting_reason(task: Task) -> str | None:
+    """What a task waits for beside its schedule, if anything: the first reason that will take longest as a rule."""
+    if task.unmet:
+        return DEPENDENCIES
+    if task.question is not None:
+        return ANSWER
+    return ROOM if task.parked else None
+
+
+def requeue_waiting(task: Task, wall: Instant) -> Task:
+    """The pending task after one of the columns that it waits by has changed: in its queue if nothing is left."""
+    return enqueue(task, task.planned_at if task.waits_for else task.scheduled_at, wall)
+
+
+def phase(task: Task) -> str:
+    """What a pending task waits for.
+
+    `waiting` for a worker, `blocked` by something else (`waiting_reason`), `scheduled` for its time, `retrying` after a
+    failure.
+    """
+    if task.ready:
+        return WAITING
+    if waiting_reason(task) is not None:
+        return BLOCKED
+    last = last_attempt(task)
+    return RETRYING if last is not None and last.outcome in {FAILED, EXPIRED} else SCHEDULED
+
+
 def is_claimable(task: Task, wall: Instant) -> bool:
     """Whether a worker may claim it, at this time of the wall clock."""
+    return is_in_queue(task, wall) and not is_over(task, wall)
+
+
+def is_in_queue(task: Task, wall: Instant) -> bool:
+    """Whether stores find it when they look for claimable tasks: it may be overdue."""
     return task.state == PENDING and (task.ready or is_schedule_due(task, wall))
 
 

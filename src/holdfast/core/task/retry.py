@@ -22,6 +22,15 @@ class Backoff(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     """The random share of the delay: 0 is none of it, 1 is all of it."""
 
 
+DEFAULT_JITTER = 0.25
+"""The random share of a delay that the task did not choose, so that tasks that failed together are not retried so."""
+
+
+def default_backoff(base_seconds: float, max_seconds: float) -> Backoff:
+    """The policy of tasks that have none: doubling delays."""
+    return Backoff("exponential", base_seconds, max(base_seconds, max_seconds), DEFAULT_JITTER)
+
+
 def backoff_problem(backoff: Backoff) -> str | None:
     """What is wrong with a policy, or None."""
     if not 0 <= backoff.base_seconds <= MAX_DELAY:

@@ -17,11 +17,17 @@ LIVE_STATES = frozenset({PENDING, CLAIMED})
 FINAL_STATES = frozenset({COMPLETED, DEAD, CANCELLED})
 
 FAILED, EXPIRED, RELEASED, SNOOZED, SESSION_ENDED = "failed", "expired", "released", "snoozed", "session_ended"
-UNDELIVERED, RESTORED, HANDED_OVER = "undelivered", "restored", offers.HANDED_OVER
+UNDELIVERED, RESTORED, HANDED_OVER, ASKED = "undelivered", "restored", offers.HANDED_OVER, "asked"
 """Outcomes of an attempt, besides `completed` and `cancelled`."""
 
-EXHAUSTED, PERMANENT, LAPSED = "attempts_exhausted", "permanent", "lease_expired"
+EXHAUSTED, PERMANENT, LAPSED, DEADLINE = "attempts_exhausted", "permanent", "lease_expired", "deadline"
+UNANSWERED = "unanswered"
+DEAD_CAUSES = (EXHAUSTED, PERMANENT, LAPSED, DEADLINE, UNANSWERED)
 """Why a task is a dead letter."""
+
+DEPENDENCIES, ANSWER, ROOM = "dependencies", "answer", "room"
+WAITS_FOR = (DEPENDENCIES, ANSWER, ROOM)
+"""What a pending task can wait for, beside its schedule: other tasks, a person, or the end of tasks that run."""
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -44,16 +50,20 @@ class Task(Row, frozen=True):
 
     table: ClassVar[str] = "tasks"
     noun: ClassVar[str] = "task"
-    hashed: ClassVar[frozenset[str]] = frozenset({"payload", "result", "checkpoint", "ended_checkpoint"})
-    json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended", "offer"})
-    booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested"})
+    hashed: ClassVar[frozenset[str]] = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "answered"})
+    json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended", "offer", "depends_on"})
+    booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested", "parked", "awaited"})
+    unlogged: ClassVar[frozenset[str]] = frozenset({"awaited", "releasing"})
     # A renewal changes none of these, so it updates no index but the one by deadline.
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
         ("type", "payload", "priority", "max_attempts", "lease_duration", "created_at"),
         ("unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "traceparent"),
+        ("depends_on", "on_dependency_failure", "requires", "concurrency_key", "deadline_at", "max_run"),
+        ("awaited", "releasing"),
         (
             "state", "ready", "scheduled_at", "place", "attempt_count", "attempt", "worker", "principal", "session",
-            "proof", "token", "claimed_at", "offer", "lengthened_to",
+            "proof", "token", "claimed_at", "offer", "lengthened_to", "waits_for", "planned_at", "unmet", "question",
+            "parked", "run_until", "unmet_flags", "answered",
         ),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested", "cancel_reason"),
@@ -113,6 +123,38 @@ class Task(Row, frozen=True):
     """An Offer as JSON: the last one of the present holder."""
     lengthened_to: Instant | None = None
     """How long the lease of the present holder lasts, if its claim made it longer than `lease_duration`."""
+    # What it waits for. A task that waits is pending and in no queue; `waits_for` follows from the columns below it.
+    waits_for: str | None = None
+    planned_at: Instant | None = None
+    """Its schedule while it waits: then `scheduled_at` is not set, so that the sweep does not enqueue it."""
+    unmet: int = 0
+    """How many of the tasks in `depends_on` have not completed."""
+    question: str | None = None
+    """The open question that a person must answer first."""
+    parked: bool = False
+    """Whether as many tasks as allowed run with its concurrency key."""
+    # Conditions that were set when it was created.
+    depends_on: str | None = None
+    """The ids of the tasks that must complete first, as a JSON array."""
+    on_dependency_failure: str | None = None
+    requires: str | None = None
+    """The capabilities that a worker must have, sorted, separated by commas."""
+    concurrency_key: str | None = None
+    deadline_at: Instant | None = None
+    """When it ends, finished or not, by the wall clock."""
+    max_run: Instant | None = None
+    """How long one attempt may last."""
+    run_until: Instant | None = None
+    """When the attempt of the present holder must have ended, by the store's clock (`time_limits.py`)."""
+    unmet_flags: str | None = None
+    """One character for each task in `depends_on`: 1 while it has not completed, then 0."""
+    # About the tasks that depend on it; these two columns change without an event.
+    awaited: bool = False
+    """Whether a task depends on it, or did: only then does its end concern other tasks."""
+    releasing: str | None = None
+    """Set while it has ended and dependents are left that must learn of it: the id of the last one that has."""
+    answered: str | None = None
+    """The last answer to a question of it, as JSON (`core.question.Answered`)."""
 
 
 def check_found(task: Task | None) -> Task:
@@ -139,10 +181,16 @@ def was_taken_away(task: Task) -> bool:
 
 
 def deadline(task: Task) -> Instant | None:
-    """When the sweep must act on it: when its lease expires, or when its schedule is due."""
+    """When the sweep must act on it: when its lease expires, when its schedule is due, or when its time is over.
+
+    If tasks that depend on it are left to learn of its end, that is since it has ended.
+    """
     if task.state == CLAIMED:
         return task.expires_at
-    return task.scheduled_at if task.state == PENDING and not task.ready else None
+    if task.state != PENDING:
+        return None if task.releasing is None else task.changed_at
+    scheduled_at = None if task.ready else task.scheduled_at
+    return min((at for at in (scheduled_at, task.deadline_at) if at is not None), default=None)
 
 
 def is_purgeable(task: Task, before: Instant) -> bool:

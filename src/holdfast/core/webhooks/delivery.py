@@ -178,3 +178,26 @@ def replay(delivery: Delivery, now: Instant) -> Delivery:
 def retry_now(delivery: Delivery, now: Instant) -> Delivery:
     """Make a pending delivery due now; it is sent after the earlier ones with its ordering key."""
     return replace(delivery, next_at=min(delivery.next_at, now)) if delivery.state == PENDING else delivery
+
+
+class DeliveryFailure(msgspec.Struct, frozen=True):
+    """A webhook's receiver fails: since the last delivery that arrived, an attempt was made and none arrived."""
+
+    since: Instant
+    """When the first delivery that failed was created; its first attempt follows at once."""
+    last: Delivery
+    """The newest delivery that failed."""
+
+
+def find_failure(deliveries: Iterable[Delivery]) -> DeliveryFailure | None:
+    """Whether the receiver of one webhook fails now. The stores' queries apply the same rule.
+
+    A delivery that failed counts only if no newer one arrived: a receiver that refuses a few messages works. Tests,
+    which have negative numbers, do not count.
+    """
+    found = [delivery for delivery in deliveries if delivery.seq >= 0]
+    arrived = max((delivery.seq for delivery in found if delivery.state == DELIVERED), default=-1)
+    failed = sorted(
+        (each for each in found if each.seq > arrived and each.attempts > 0), key=lambda each: each.seq
+    )  # fmt: skip
+    return DeliveryFailure(failed[0].created_at, failed[-1]) if failed else None

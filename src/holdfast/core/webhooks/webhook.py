@@ -30,6 +30,8 @@ OCTOSTORE_EVENTS = {
 }
 """Event verbs of locks, and OctoStore's names for them."""
 LEASE_SUBJECT = "lease:"
+AT_ONCE = 0.02
+"""Seconds until the first retry of an OctoStore webhook."""
 
 
 class Webhook(Row, frozen=True):
@@ -91,6 +93,11 @@ def active_secrets(hook: Webhook, now: Instant) -> list[str]:
 def rotate(hook: Webhook, secret: str, until: Instant) -> Webhook:
     """Replace the secret; the old one also signs until `until`."""
     return replace(hook, secret=secret, old_secret=hook.secret, old_until=until)
+
+
+def retry_schedule(hook: Webhook, configured: tuple[float, ...]) -> tuple[float, ...]:
+    """Its waits after failures, in seconds. OctoStore repeats a message at once; then it waits as any other."""
+    return (AT_ONCE, *configured) if hook.family == OCTOSTORE else configured
 
 
 def set_state(hook: Webhook, state: str, reason: str | None = None) -> Webhook:

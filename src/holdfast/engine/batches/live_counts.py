@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from holdfast.core.lease import ELECTION, LOCK, Lease, counts_toward_limit, is_live
 from holdfast.core.reservation.row import Reservation, is_waiting
 from holdfast.core.row import Row
-from holdfast.core.task import Task
+from holdfast.core.task import CLAIMED, Task
 from holdfast.store.rows import Rows
 
 
@@ -20,7 +20,10 @@ class LiveCounts:
         self.elections = rows.election_counts
         self.held_tasks = rows.held_tasks
         self.spaces = rows.spaces
-        self.is_needed = bool(rows.held_tasks or rows.lock_counts or rows.election_counts or rows.spaces)
+        self.running = rows.running
+        self.is_needed = bool(
+            rows.held_tasks or rows.lock_counts or rows.election_counts or rows.spaces or rows.running
+        )
 
     def add(self, row: Row, step: int) -> None:
         """Count one row more, or one less."""
@@ -28,6 +31,8 @@ class LiveCounts:
         if isinstance(row, Task):
             if row.account in self.held_tasks and is_live(row, now):
                 self.held_tasks[row.account] += step
+            if row.state == CLAIMED and (row.account, row.type) in self.running:
+                self.running[row.account, row.type] += step
         elif isinstance(row, Lease):
             owner = (row.account, row.principal or "")
             if owner in self.locks and counts_toward_limit(row, LOCK, now):

@@ -8,12 +8,15 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.core import question as questions
 from holdfast.core.event import SNAPSHOT, Cause, difference, make_event
 from holdfast.core.lease import Lease
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, indexed_prefixes
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task, deadline
+from holdfast.core.task import CLAIMED, Task, deadline, dependency_edges
+from holdfast.core.task.queue import Queue
 from holdfast.store.changes import Changes
 
 R = TypeVar("R", bound=Row)
@@ -72,6 +75,7 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
         kept = None if step.removed else row
         _count_tasks(counts, first, kept)
         _index_paths(changes, first, kept)
+        _index_dependencies(changes, first, kept)
     # New tasks of two servers wait for each other at their unique keys, so they are inserted in that order.
     changes.inserts.get(Task.table, []).sort(key=_by_unique_key)
     changes.counts = {key: counts[key] for key in sorted(counts) if counts[key]}
@@ -93,6 +97,19 @@ def _index_paths(changes: Changes, before: Row | None, after: Row | None) -> Non
     old, new = _indexed(before), _indexed(after)
     changes.paths_added += sorted(new - old)
     changes.paths_removed += sorted(old - new)
+
+
+def _index_dependencies(changes: Changes, before: Row | None, after: Row | None) -> None:
+    """Note what a task depends on from now on, and no longer: it is new, or was removed."""
+    if _depends_on(before) == _depends_on(after):
+        return
+    old, new = (dependency_edges(row) if isinstance(row, Task) else set() for row in (before, after))
+    changes.dependencies_added += sorted(new - old)
+    changes.dependencies_removed += sorted(old - new)
+
+
+def _depends_on(row: Row | None) -> str | None:
+    return row.depends_on if isinstance(row, Task) else None
 
 
 def _indexed(row: Row | None) -> set[tuple[str, str, str, str]]:
@@ -117,6 +134,18 @@ def freed_names(steps: list[Step]) -> list[Key]:
     ]
 
 
+def reopened_queues(steps: list[Step]) -> dict[tuple[str, str], int]:
+    """(account, type): how many tasks ended or went back to their queue; 0 if only settings changed."""
+    found: Counter[tuple[str, str]] = Counter()
+    for step in steps:
+        if isinstance(step.after, Task) and isinstance(step.before, Task):
+            if step.before.state == CLAIMED and step.after.state != CLAIMED:
+                found[step.after.account, step.after.type] += 1
+        elif isinstance(step.after, Queue):
+            found[step.after.account, step.after.id] += 0
+    return dict(found)
+
+
 def freed_reservations(steps: list[Step]) -> list[Reservation]:
     """Reservations, or waits for one, that ended or have fewer paths now: a waiter may want these."""
     return [
@@ -134,7 +163,10 @@ def nearest_deadline(steps: list[Step]) -> Instant | None:
     deadlines = []
     for step in steps:
         row = step.after
-        at = deadline(row) if isinstance(row, Task) else getattr(row, "expires_at", None)
+        if isinstance(row, Task):
+            at = deadline(row)
+        else:
+            at = questions.deadline(row) if isinstance(row, Question) else getattr(row, "expires_at", None)
         if at is not None:
             deadlines.append(at)
     return min(deadlines, default=None)

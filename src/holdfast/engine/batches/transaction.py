@@ -11,8 +11,8 @@ from holdfast.core.errors import DamagedRow, Refused
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key
 from holdfast.core.task import Task
-from holdfast.engine.batches.steps import freed_names, freed_reservations, nearest_deadline
-from holdfast.engine.command import Outcome, Queue
+from holdfast.engine.batches.steps import freed_names, freed_reservations, nearest_deadline, reopened_queues
+from holdfast.engine.command import Offered, Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun, Store
@@ -42,7 +42,8 @@ class Committed:
         """Claims that found no task beside changes of the batch; another server may have made one ready before."""
         self.freed: list[Key] = freed_names(view.steps)
         self.freed_reservations: list[Reservation] = freed_reservations(view.steps)
-        self.offered: dict[Queue, int] = view.offered()
+        self.offered: dict[Offered, int] = view.offered()
+        self.reopened: dict[Queue, int] = reopened_queues(view.steps)
         self.touched: set[Key] = view.touched()
         self.steps = view.steps
         self.deadline: Instant | None = nearest_deadline(view.steps)
@@ -72,6 +73,8 @@ class BatchTransaction:
             if counted is not None and view.has_locked_tasks(counted):
                 raise SkippedTasks
             unsure = [] if counted is None or not view.has_changes else _find_unsure(decided)
+            if view.token_floor:
+                transaction.raise_tokens(view.token_floor)
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []
             for ticket, outcome, changed in decided:

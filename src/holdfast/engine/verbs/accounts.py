@@ -11,7 +11,7 @@ from holdfast.core import account as accounts
 from holdfast.core import principal as principals
 from holdfast.core.account import Account
 from holdfast.core.names import DEFAULT_ACCOUNT
-from holdfast.core.principal import ALL_SCOPES, ISSUED, ROTATED, STATIC, Principal
+from holdfast.core.principal import ALL_SCOPES, IMPORTED, ISSUED, ROTATED, STATIC, Principal
 from holdfast.engine.command import Command
 from holdfast.engine.verbs.keys import check_caller_key
 from holdfast.engine.view import View
@@ -51,14 +51,15 @@ class SyncConfiguredKeys(Command[int], frozen=True):
     def decide(self, view: View) -> int:
         """How many changed."""
         changed = 0
-        configured_ids = {principal_id(setting.source, setting.name) for setting in self.configured}
+        ids = self._row_ids(view)
+        configured_ids = set(ids.values())
         for row_id in sorted(set(self.existing) - configured_ids):
             row = view.find(Principal, self.account, row_id)
             if row is not None and row.source in self.revoke and row.revoked_at is None:
                 view.put(principals.revoke(row, view.now), "revoked")
                 changed += 1
         for setting in self.configured:
-            row_id = principal_id(setting.source, setting.name)
+            row_id = ids[setting]
             row = view.find(Principal, self.account, row_id) or Principal(self.account, row_id, created_at=view.now)
             if row.version and setting.source == ISSUED and row.revoked_at is None:
                 continue  # an issued key is never replaced here
@@ -79,6 +80,18 @@ class SyncConfiguredKeys(Command[int], frozen=True):
                 view.put(after, "changed" if row.version else "created")
                 changed += 1
         return changed
+
+    def _row_ids(self, view: View) -> dict[KeySetting, str]:
+        """The row of each configured key. A static token belongs to the user of that name, if one was imported."""
+        rows = [view.find(Principal, self.account, row_id) for row_id in sorted(self.existing)]
+        users = [row for row in rows if row is not None and row.source in {STATIC, ROTATED, IMPORTED}]
+        users.sort(key=lambda row: row.revoked_at is None)  # of two with one name, the one that is not revoked
+        named = {row.name.lower(): row.id for row in users}
+        return {
+            setting: (named.get(setting.name.lower()) if setting.source == STATIC else None)
+            or principal_id(setting.source, setting.name)
+            for setting in self.configured
+        }
 
 
 class RegisterAccount(Command[Account], frozen=True):

@@ -57,8 +57,8 @@ class Batch(Command[Outcomes], frozen=True):
         return sum(item.size() for item in self.items)
 
     def weight(self) -> int:
-        """As many rows as items."""
-        return len(self.items)
+        """The sum of its items."""
+        return sum(item.weight() for item in self.items)
 
     def decide(self, view: View) -> Outcomes:
         """Run the items over the same view; an unexpected error in one undoes all."""

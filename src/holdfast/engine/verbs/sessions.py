@@ -75,6 +75,8 @@ class BeginSession(SessionCommand, frozen=True):
     """The secret of a session that has none yet, or whose secret is lost."""
     secret: str | None = None
     lane: bool | None = None
+    capabilities: str | None = None
+    """What the agent can do; None leaves what the session had."""
     context: Context = Context()
     unless_live: bool = False
     """Refuse to take a live session over, although the caller has its secret."""
@@ -104,6 +106,7 @@ class BeginSession(SessionCommand, frozen=True):
                 ttl=self.ttl,
                 secret=proof_of(secret),
                 lane=session.lane if self.lane is None else self.lane,
+                capabilities=session.capabilities if self.capabilities is None else self.capabilities or None,
             ),
             token=view.token(),
             now=view.now,

@@ -86,6 +86,8 @@ class AllWaiters:
             self.names.wake(committed.freed)
         if committed.offered:
             self.tasks.offer(committed.offered)
+        if committed.reopened:
+            self.tasks.reopen(committed.reopened)
         if committed.freed_reservations:
             self.reservations.wake(committed.freed_reservations)
 

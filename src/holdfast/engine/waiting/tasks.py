@@ -1,7 +1,7 @@
 """Waiters for tasks: n new tasks wake the first n tickets, in order of arrival.
 
 Unlike for names, several tickets may be served at once, and one ticket may wait for several task types. A try that
-finds nothing keeps its position.
+finds nothing keeps its position. A task wakes only tickets that have all the capabilities that it requires.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ from itertools import count, islice
 from operator import itemgetter
 from typing import Any
 
-from holdfast.engine.command import Queue
+from holdfast.core.task.capabilities import may_take
+from holdfast.engine.command import Offered, Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
+from holdfast.engine.verbs.tasks.claiming import Empty
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
+
+Kind = tuple[str, str, str]
+"""(account, task type, capabilities) of tickets that wait."""
 
 MORE_PROBES = 2
 """How many tickets try next after a probe found work of another process."""
@@ -26,43 +31,71 @@ class TaskWaiters(Waiters):
 
     def __init__(self, submit: Submit, deliver: Deliver, set_waiting: SetWaiting, timer: Timer) -> None:
         super().__init__(submit, deliver, set_waiting, timer)
-        self._waiting: dict[Queue, dict[Ticket, int]] = {}
-        """The tickets of each queue, with their positions."""
+        self._waiting: dict[Queue, dict[str, dict[Ticket, int]]] = {}
+        """The tickets of each queue, by their capabilities, with their positions."""
         self._positions: dict[Ticket, int] = {}
-        self._woken_for: dict[Ticket, Queue] = {}
+        self._woken_for: dict[Ticket, Offered] = {}
         """The queue whose new task a ticket was woken for."""
         self._probes: set[Ticket] = set()
         """Tickets that try because another process may have created tasks."""
-        self._owed: dict[Ticket, Queue] = {}
+        self._owed: dict[Ticket, Offered] = {}
         """The queue whose new task belongs to a ticket that was trying already, for another reason."""
         self._owed_probes: set[Ticket] = set()
         """Tickets that were trying when another process may have created tasks."""
         self._arrivals = count()
+        self._closed: set[Queue] = set()
+        """Queues that were paused or full when a waiting claim looked into them."""
 
-    def offer(self, queues: Mapping[Queue, int]) -> None:
+    def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
+        """Handle a claim that found no task: it waits for those that require no more than it was made with."""
+        if isinstance(outcome, Empty):
+            self._closed.update((ticket.command.account, name) for name in outcome.closed)
+            if not ticket.is_waiting:
+                ticket.capabilities = outcome.capabilities
+        super().handle_not_granted(ticket, outcome)
+
+    def offer(self, queues: Mapping[Offered, int]) -> None:
         """Wake as many tickets as there are new tasks."""
         with self._lock:
             tries = self._wake(queues)
         self._submit_all(tries)
 
-    def probe(self) -> None:
-        """Wake one ticket of each queue: another process may have created tasks of any type."""
+    def reopen(self, queues: Mapping[Queue, int]) -> None:
+        """Wake tickets for the places that became free in queues that were full, or whose settings changed."""
+        if self._closed.isdisjoint(queues):
+            return
         with self._lock:
-            tries = self._wake_probes(dict.fromkeys(self._waiting, 1))
+            reopened = {queue: max(places, 1) for queue, places in queues.items() if queue in self._closed}
+            self._closed.difference_update(reopened)
+            names = {queue: ((queue[0], name) for name in (queue[1], "")) for queue in reopened}
+            kinds = {
+                (*queue, capabilities): places
+                for queue, places in reopened.items()
+                for waited_for in names[queue]
+                for capabilities in self._waiting.get(waited_for, ())
+            }
+            tries = self._wake_probes(kinds)
         self._submit_all(tries)
 
-    def _wake(self, queues: Mapping[Queue, int]) -> list[Ticket]:
+    def probe(self) -> None:
+        """Wake one ticket of each kind: another process may have created tasks of any type."""
+        with self._lock:
+            kinds = [(*queue, capabilities) for queue, alike in self._waiting.items() for capabilities in alike]
+            tries = self._wake_probes(dict.fromkeys(kinds, 1))
+        self._submit_all(tries)
+
+    def _wake(self, queues: Mapping[Offered, int]) -> list[Ticket]:
         woken = []
         for queue, limit in queues.items():
             owed = self._owe(queue, limit)
             woken += self._first(queue, limit - owed)
         return woken
 
-    def _wake_probes(self, queues: Mapping[Queue, int]) -> list[Ticket]:
-        """Let the first tickets of each queue try, or try once more: later ones must not overtake them."""
+    def _wake_probes(self, kinds: Mapping[Kind, int]) -> list[Ticket]:
+        """Let the first tickets of each kind try, or try once more: later ones must not overtake them."""
         woken = []
-        for queue, limit in queues.items():
-            for ticket in islice(self._in_order(queue), limit):
+        for kind, limit in kinds.items():
+            for ticket in islice(self._alike(kind), limit):
                 if ticket.is_submitted:
                     ticket.try_again = True
                     self._owed_probes.add(ticket)
@@ -72,14 +105,15 @@ class TaskWaiters(Waiters):
                     woken.append(ticket)
         return woken
 
-    def _probed_by(self, ticket: Ticket) -> Iterable[Queue]:
-        """The queues that a ticket looked into: one that waits for any type stood for those of every type."""
+    def _probed_by(self, ticket: Ticket) -> Iterable[Kind]:
+        """The kinds of tickets that one stood for: one that waits for any type stood for those of every type."""
         account = ticket.command.account
-        if (account, "") not in ticket.queues:
-            return ticket.queues
-        return [queue for queue in self._waiting if queue[0] == account]
+        queues: Iterable[Queue] = ticket.queues
+        if (account, "") in ticket.queues:
+            queues = [queue for queue in self._waiting if queue[0] == account]
+        return [(*queue, ticket.capabilities) for queue in queues]
 
-    def _owe(self, queue: Queue, limit: int) -> int:
+    def _owe(self, queue: Offered, limit: int) -> int:
         """Let the first tickets try once more that try already and were woken for no task; returns how many.
 
         Otherwise a task that arrives during a probe would go to a ticket that arrived later.
@@ -94,7 +128,7 @@ class TaskWaiters(Waiters):
                 owed += 1
         return owed
 
-    def _first(self, queue: Queue, limit: int) -> list[Ticket]:
+    def _first(self, queue: Offered, limit: int) -> list[Ticket]:
         """Take the first idle tickets, in order of arrival, that wait for this type."""
         idle: list[Ticket] = []
         busy: list[Ticket] = []
@@ -110,20 +144,30 @@ class TaskWaiters(Waiters):
                 ticket.try_again = True
         return idle
 
-    def _in_order(self, queue: Queue) -> Iterator[Ticket]:
-        """The tickets that wait for this type or for any, in order of arrival."""
-        account, task_type = queue
-        queues = [self._waiting[account, name] for name in {task_type, ""} if (account, name) in self._waiting]
-        return map(itemgetter(0), heapq.merge(*(queue.items() for queue in queues), key=itemgetter(1)))
+    def _in_order(self, queue: Offered) -> Iterator[Ticket]:
+        """The tickets that wait for this type or for any and have what its tasks require, in order of arrival."""
+        account, task_type, requires = queue
+        return _merge(
+            tickets
+            for name in {task_type, ""}
+            for capabilities, tickets in self._waiting.get((account, name), {}).items()
+            if may_take(capabilities, requires)
+        )
+
+    def _alike(self, kind: Kind) -> Iterator[Ticket]:
+        """The tickets that wait for this type or for any with exactly these capabilities, in order of arrival."""
+        account, task_type, capabilities = kind
+        return _merge(self._waiting.get((account, name), {}).get(capabilities, {}) for name in {task_type, ""})
 
     def _tickets(self) -> Iterable[Ticket]:
         return self._positions
 
     def _enqueue(self, ticket: Ticket) -> list[Ticket]:
-        has_idle = all(any(not each.is_submitted for each in self._in_order(queue)) for queue in ticket.queues)
+        kinds = [(*queue, ticket.capabilities) for queue in ticket.queues]
+        has_idle = all(any(not each.is_submitted for each in self._alike(kind)) for kind in kinds)
         self._positions[ticket] = position = next(self._arrivals)
         for queue in ticket.queues:
-            self._waiting.setdefault(queue, {})[ticket] = position
+            self._waiting.setdefault(queue, {}).setdefault(ticket.capabilities, {})[ticket] = position
         if has_idle:
             return []  # a task that was offered before this ticket waited woke an earlier one
         # A task that was offered before this ticket waited woke no ticket: try once more.
@@ -135,9 +179,11 @@ class TaskWaiters(Waiters):
         owed = self._owed.pop(ticket, None)
         del self._positions[ticket]
         for queue in ticket.queues:
-            waiting = self._waiting[queue]
-            del waiting[ticket]
-            if not waiting:
+            alike = self._waiting[queue]
+            del alike[ticket.capabilities][ticket]
+            if not alike[ticket.capabilities]:
+                del alike[ticket.capabilities]
+            if not alike:
                 del self._waiting[queue]
         # Its try may have been too early for that task, or have found another one.
         tries = [] if owed is None else self._wake({owed: 1})
@@ -177,7 +223,12 @@ class TaskWaiters(Waiters):
         return tries
 
 
-def _took_from(outcome: Any, queue: Queue) -> bool:
-    """Whether a claim took any task of that queue."""
+def _took_from(outcome: Any, queue: Offered) -> bool:
+    """Whether a claim took any of these tasks."""
     taken = getattr(outcome, "taken", ())
-    return any(queue[1] in {"", each.task.type} for each in taken)
+    return any((each.task.type, each.task.requires or "") == queue[1:] for each in taken)
+
+
+def _merge(groups: Iterable[Mapping[Ticket, int]]) -> Iterator[Ticket]:
+    """The tickets of several groups, in order of arrival."""
+    return map(itemgetter(0), heapq.merge(*(tickets.items() for tickets in groups), key=itemgetter(1)))

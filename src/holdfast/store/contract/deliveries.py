@@ -9,7 +9,13 @@ from typing import Protocol
 import msgspec
 
 from holdfast.core.row import Instant
-from holdfast.core.webhooks.delivery import Delivery, FinishedAttempt, WebhookKey, choose_fairly
+from holdfast.core.webhooks.delivery import (
+    Delivery,
+    DeliveryFailure,
+    FinishedAttempt,
+    WebhookKey,
+    choose_fairly,
+)
 from holdfast.core.webhooks.webhook import Webhook
 
 START: WebhookKey = ("", "")
@@ -83,6 +89,9 @@ class Deliveries(Protocol):
 
     def counts(self, hook: WebhookKey) -> dict[str, int]:
         """How many deliveries are in each state."""
+
+    def failure(self, hook: WebhookKey) -> DeliveryFailure | None:
+        """Whether the receiver fails now, since when and how (`core.webhooks.delivery.find_failure`)."""
 
     def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again: one, or all settled ones after a number, or else all dead ones. Returns their numbers, sorted."""

@@ -58,6 +58,12 @@ class Housekeeping(Protocol):
     def forget_browser_sessions(self) -> int:
         """Delete expired sessions and links, by the rule of `core.browser_session.is_expired`; returns how many."""
 
+    def await_open_batches(self) -> None:
+        """Wait, for a bounded time, until every batch that other processes have begun has ended.
+
+        Afterwards all deadlines that were set by an earlier time of the store's clock can be read.
+        """
+
     def check_minimum_schema(self) -> None:
         """Raise ServerOutdated if the store now needs a newer Holdfast than this one."""
 

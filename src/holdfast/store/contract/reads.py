@@ -15,10 +15,11 @@ from holdfast.core.lease import Lease
 from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task
+from holdfast.core.task import RelatedTask, Task
 
 R = TypeVar("R", bound=Row)
 H = TypeVar("H", Lease, Task, Reservation)
@@ -31,7 +32,21 @@ class Counts(msgspec.Struct, frozen=True):
     """Numbers of one account, for `/status`."""
 
     live_leases: int
-    principals: int
+    users: int
+
+
+class HeldCounts(msgspec.Struct, frozen=True):
+    """How much an account holds now, by kind."""
+
+    leases: int
+    """Jobs and locks, without elections."""
+    reservations: int
+    tasks: int
+
+    @property
+    def total(self) -> int:
+        """Everything that is held."""
+        return self.leases + self.reservations + self.tasks
 
 
 class Totals(msgspec.Struct, frozen=True):
@@ -45,12 +60,13 @@ class Totals(msgspec.Struct, frozen=True):
 
 
 class TaskPath(msgspec.Struct, frozen=True):
-    """The index along which tasks are listed: by tag, else by unique key, else by type and state, else all."""
+    """The index along which tasks are listed: by tag, unique key, or what they wait for, else by type and state."""
 
     type: str | None = None
     state: str | None = None
     tag: str | None = None
     unique_key: str | None = None
+    waits_for: str | None = None
 
 
 class RowReads(Protocol):
@@ -105,6 +121,17 @@ class RowReads(Protocol):
     def reservations_covering(self, account: str, space: str, prefixes: Sequence[str]) -> list[Reservation]:
         """Open reservations of a space with a pattern whose prefix is one of these."""
 
+    def questions(
+        self, account: str, after: tuple[Instant, str], limit: int, max_bytes: int | None = None, *, is_open: bool
+    ) -> list[Question]:
+        """Open questions, the oldest first, or closed ones, the newest first, after (asked_at, id) in that order."""
+
+    def count_open_questions(self, account: str, limit: int) -> int:
+        """How many questions are open, counted up to a limit."""
+
+    def questions_of_tasks(self, account: str, task_ids: Sequence[str]) -> list[tuple[str, str]]:
+        """(task, question) of every question of these tasks, open or not, by question."""
+
     def held_by(
         self,
         row_type: type[A],
@@ -124,7 +151,13 @@ class RowReads(Protocol):
     def tasks(self, account: str, by: TaskPath, before: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Tasks with an id below `before`, newest first, along one index."""
 
-    def next_to_expire(self, account: str, limit: int) -> list[Task]:
+    def dependents(self, account: str, task_id: str, after: str, limit: int) -> list[RelatedTask]:
+        """Tasks that depend on a task and have an id after `after`, by id; finished ones too, while they are kept."""
+
+    def tasks_with_results(self, account: str, ids: Sequence[str], largest: int) -> list[RelatedTask]:
+        """Tasks by id; a result of more than `largest` bytes is left out."""
+
+    def next_to_expire(self, account: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Claimed tasks, those that expire first at the front."""
 
 
@@ -132,7 +165,10 @@ class Statistics(Protocol):
     """Counts and usage."""
 
     def counts(self, account: str) -> Counts:
-        """Live leases and active principals of an account."""
+        """Live leases and users of an account (`core.principal.is_user`)."""
+
+    def held_counts(self, account: str) -> HeldCounts:
+        """How much an account holds now; the cost is that of its live rows."""
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
@@ -148,6 +184,9 @@ class Statistics(Protocol):
 
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, count), where the count is not zero."""
+
+    def count_resolved(self, account: str, limit: int) -> int:
+        """How many of the account's dead letters are resolved; of at most `limit` dead letters, in no certain order."""
 
     def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
         """(type, how many tasks wait, when the oldest of them was created), the oldest first."""

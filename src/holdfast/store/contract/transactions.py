@@ -20,14 +20,18 @@ class Transaction(Protocol):
         is right for a whole batch. So does the end of the transaction.
         """
 
-    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int] | None:
-        """(account, type): how many claimable tasks there are, also those that another server has locked.
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int] | None:
+        """(account, type, capabilities): how many claimable tasks there are, also those that another server has locked.
 
-        Counted up to the number in `needs.ready`. None if no other server can write meanwhile.
+        Without capabilities of those that require none. Counted up to the number in `needs.ready`. None if no other
+        server can write meanwhile.
         """
 
     def draw(self, count: int) -> list[int]:
         """That many fencing tokens, ascending, each larger than every token drawn before."""
+
+    def raise_tokens(self, floor: int) -> None:
+        """Let every token that is drawn from now on be larger than `floor`, if the transaction commits."""
 
     def set_clock(self, to: Instant) -> None:
         """Set the store's clock back, with this transaction; a store that uses the database's clock leaves it."""
@@ -47,9 +51,10 @@ class RowsLocked(Exception):
 class ClockStepped(Exception):
     """The database's clock was set: deadlines must be adjusted before the batch runs again."""
 
-    def __init__(self, step: Instant) -> None:
-        super().__init__(f"the clock was set by {step} microseconds")
-        self.step = step
+    def __init__(self, steps: tuple[Instant, ...]) -> None:
+        super().__init__(f"the clock was set by {steps} microseconds")
+        self.steps = steps
+        """Each step, in order: forward, or negative if the clock was set back."""
 
 
 class StaleConnection(Exception):

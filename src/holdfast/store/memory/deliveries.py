@@ -17,11 +17,13 @@ from holdfast.core.webhooks.delivery import (
     MAX_PENDING,
     PENDING,
     Delivery,
+    DeliveryFailure,
     FinishedAttempt,
     WebhookKey,
     at_capacity,
     claim,
     due_deliveries,
+    find_failure,
     replay,
     retry_now,
     settle,
@@ -126,6 +128,11 @@ class MemoryDeliveries:
         """How many are in each state."""
         with self._store.read():
             return dict(Counter(each.state for each in self._find(hook)))
+
+    def failure(self, hook: WebhookKey) -> DeliveryFailure | None:
+        """Whether the receiver fails now."""
+        with self._store.read():
+            return find_failure(self._find(hook))
 
     def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""

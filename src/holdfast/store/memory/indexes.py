@@ -8,9 +8,11 @@ from collections.abc import Hashable, Iterator
 from itertools import chain, islice, takewhile
 from typing import Any, Generic, TypeVar
 
+from holdfast.core import question as questions
 from holdfast.core import task as tasks
 from holdfast.core.lease import ELECTION, JOB, LOCK, Lease, is_held
 from holdfast.core.principal import Principal
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, indexed_prefixes, is_open
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
@@ -80,10 +82,11 @@ class Indexes:
         self.tables: dict[str, dict[Key, Row]] = {}
         self.groups: dict[Hashable, dict[Key, None]] = {}
         """The keys of each group that `_groups` names."""
-        self.ready: dict[tuple[str, str], SortedKeys[Any]] = {}
-        """Ready tasks in queue order, by (account, type) and, for all types, by (account, "")."""
+        self.ready: dict[tuple[str, str], dict[str, SortedKeys[Any]]] = {}
+        """Ready tasks in queue order, by (account, type) and, for all types, by (account, ""); then by what they
+        require."""
         self.schedules: SortedKeys[Instant] = SortedKeys()
-        """Tasks that wait for their time."""
+        """Pending tasks that are scheduled or have a deadline, by the earlier of both, and open questions with one."""
         self.deadlines: SortedKeys[Instant] = SortedKeys()
         """What expires."""
         self.task_counts: Counter[tuple[str, str, str]] = Counter()
@@ -117,7 +120,9 @@ class Indexes:
         for name in _groups(row):
             self.groups.setdefault(name, {})[row.key] = None
         for queue in _queues(row):
-            self.ready.setdefault(queue, SortedKeys()).add(tasks.queue_order(row), row.key)  # type: ignore[arg-type]
+            assert isinstance(row, Task)
+            found = self.ready.setdefault(queue, {}).setdefault(row.requires or "", SortedKeys())
+            found.add(tasks.queue_order(row), row.key)
         expires_at, scheduled_at = _times(row)
         if expires_at is not None:
             self.deadlines.add(expires_at, row.key)
@@ -133,7 +138,8 @@ class Indexes:
             if not self.groups[name]:
                 del self.groups[name]
         for queue in _queues(row):
-            self.ready[queue].remove(tasks.queue_order(row), row.key)  # type: ignore[arg-type]
+            assert isinstance(row, Task)
+            self.ready[queue][row.requires or ""].remove(tasks.queue_order(row), row.key)
         expires_at, scheduled_at = _times(row)
         if expires_at is not None:
             self.deadlines.remove(expires_at, row.key)
@@ -155,6 +161,10 @@ def _groups(row: Row) -> list[tuple[Hashable, ...]]:
         found.append(("session", row.account, row.session))
     if isinstance(row, Task) and row.unique_key is not None and row.state in LIVE_STATES:
         found.append(("unique key", row.account, row.unique_key))
+    if isinstance(row, Task) and row.depends_on is not None:
+        found += [("needs", row.account, needed) for needed in tasks.needed_ids(row)]
+    if isinstance(row, Task) and row.releasing is not None:
+        found.append(("releasing",))
     if isinstance(row, Task) and row.expires_at is not None:
         found.append(("held tasks", row.account))
     if isinstance(row, Reservation) and is_open(row):
@@ -171,10 +181,12 @@ def _queues(row: Row) -> list[tuple[str, str]]:
 
 
 def _times(row: Row) -> tuple[Instant | None, Instant | None]:
-    """When it expires, by the store's clock, and for when it is scheduled, by the wall clock."""
+    """When it expires, by the store's clock, and when a pending task or a question is due, by the wall clock."""
     if isinstance(row, Task):
-        at = tasks.deadline(row)
+        at = None if row.releasing is not None else tasks.deadline(row)
         return (None, at) if row.state == PENDING else (at, None)
+    if isinstance(row, Question):
+        return None, questions.deadline(row)
     if isinstance(row, Reservation):
         return row.waits_until if row.expires_at is None else row.expires_at, None
     if isinstance(row, Lease) or (isinstance(row, Session) and row.ended_at is None):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
-from itertools import chain, takewhile
+from itertools import chain, islice, takewhile
 from typing import TypeVar
 
 from holdfast.core import lease as leases
@@ -16,18 +16,18 @@ from holdfast.core.event import RENEWALS, Event, without_repeated_renewals
 from holdfast.core.lease import JOB, Lease
 from holdfast.core.page import PAGE_BYTES, take_bytes
 from holdfast.core.plan import Usage
-from holdfast.core.principal import Principal, accepts_key
+from holdfast.core.principal import Principal, accepts_key, is_user
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
-from holdfast.store.memory.holdings_reader import HoldingsReader
+from holdfast.store.memory.dependency_reader import DependencyReader
 
 R = TypeVar("R", bound=Row)
 
 
-class MemoryReader(HoldingsReader):
+class MemoryReader(DependencyReader):
     """Reads the dictionaries."""
 
     def snapshot(self) -> AbstractContextManager[None]:
@@ -84,9 +84,9 @@ class MemoryReader(HoldingsReader):
         return {row_id: at for (owner, row_id), at in self._store.key_uses.items() if owner == account}
 
     def counts(self, account: str) -> Counts:
-        """Live leases and active principals of an account."""
+        """Live leases and users of an account."""
         live = self._store.indexes.count_live_leases(account, self.now)
-        return Counts(live, sum(row.revoked_at is None for row in self.principals(account)))
+        return Counts(live, sum(map(is_user, self.principals(account))))
 
     def principal(self, key_hash: str) -> Principal | None:
         """The principal that a credential is valid for now."""
@@ -116,6 +116,8 @@ class MemoryReader(HoldingsReader):
             found = [row for row in found if row.tag == by.tag]
         elif by.unique_key is not None:
             found = [row for row in found if row.unique_key == by.unique_key]
+        elif by.waits_for is not None:
+            found = [row for row in found if row.waits_for == by.waits_for]
         else:
             found = [row for row in found if by.type in {None, row.type} and by.state in {None, row.state}]
         return list(take_bytes(sorted(found, key=lambda row: row.id, reverse=True)[:limit], max_bytes))
@@ -125,6 +127,11 @@ class MemoryReader(HoldingsReader):
         counted = self._store.indexes.task_counts
         return [(*key[1:], counted[key]) for key in sorted(counted) if key[0] == account and counted[key]]
 
+    def count_resolved(self, account: str, limit: int) -> int:
+        """How many of at most `limit` dead letters are resolved."""
+        dead = (row for row in self._tasks() if (row.account, row.state) == (account, tasks.DEAD))
+        return sum(row.resolved_at is not None for row in islice(dead, limit))
+
     def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
         """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
         waiting = [row for row in self._tasks() if (row.account, row.state) == (account, tasks.PENDING)]
@@ -133,10 +140,10 @@ class MemoryReader(HoldingsReader):
         found = [(task_type, counted[task_type], oldest) for task_type, oldest in heads.items()]
         return sorted(found, key=lambda queue: (queue[2], queue[0]))[:limit]
 
-    def next_to_expire(self, account: str, limit: int) -> list[Task]:
+    def next_to_expire(self, account: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Claimed tasks, those that expire first at the front."""
         held = [row for row in self._tasks() if (row.account, row.state) == (account, tasks.CLAIMED)]
-        return sorted(held, key=lambda row: (row.expires_at or 0, row.id))[:limit]
+        return list(take_bytes(sorted(held, key=lambda row: (row.expires_at or 0, row.id))[:limit], max_bytes))
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
@@ -144,7 +151,9 @@ class MemoryReader(HoldingsReader):
         for (_, _, state), count in store.indexes.task_counts.items():
             by_state[state] += count
         live = sum(at > self.now and key[0] == Lease.table for at, key in store.indexes.deadlines)
-        queues = (queue for (_, task_type), queue in store.indexes.ready.items() if not task_type)
+        queues = (
+            queue for (_, task_type), sets in store.indexes.ready.items() if not task_type for queue in sets.values()
+        )
         ready = [row for _, key in chain.from_iterable(queues) if isinstance(row := store.rows[key], Task)]
         return Totals(live, dict(+by_state), tasks.longest_wait(ready, self.now))
 
@@ -153,13 +162,20 @@ class MemoryReader(HoldingsReader):
         indexes, ahead = self._store.indexes, self.now - self.wall
         found = [*indexes.deadlines.up_to(self.now)]
         found += [(at + ahead, key) for at, key in indexes.schedules.up_to(self.wall)]
+        found += self._releasing()
         return [key for _, key in sorted(found) if account in {"", key[1]}][:limit]
 
     def next_deadline(self) -> Instant | None:
         """When the next row expires or becomes due; a schedule follows the wall clock."""
         expires_at, scheduled_at = self._store.indexes.deadlines.lowest(), self._store.indexes.schedules.lowest()
         due_at = None if scheduled_at is None else scheduled_at + self.now - self.wall
-        return min((at for at in (expires_at, due_at) if at is not None), default=None)
+        releasing = [at for at, _ in self._releasing()]
+        return min((at for at in (expires_at, due_at, *releasing) if at is not None), default=None)
+
+    def _releasing(self) -> list[tuple[Instant, Key]]:
+        """Finished tasks with dependents that have not learned of it, each with when it finished."""
+        rows = map(self._store.rows.__getitem__, self._store.indexes.group("releasing"))
+        return [(row.changed_at, row.key) for row in rows]
 
     def held_at(self, instant: Instant) -> list[Key]:
         """Held jobs, reservations and tasks and open named sessions that had not expired at that time."""
@@ -173,6 +189,7 @@ class MemoryReader(HoldingsReader):
         """Tasks that finished before then, oldest first."""
         own = [row for row in self._tasks() if row.account == account]
         found = [row for row in own if tasks.is_purgeable(row, instant) and (dead or row.state != tasks.DEAD)]
+        found = [row for row in found if not (row.awaited and self.has_live_dependents(row))]
         return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
 
     def oldest_done(self, account: str, keep: int, limit: int) -> list[Key]:

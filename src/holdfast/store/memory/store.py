@@ -58,6 +58,9 @@ class MemoryStore:
     def check_minimum_schema(self) -> None:
         """Do nothing: no other server can use this store."""
 
+    def await_open_batches(self) -> None:
+        """Do nothing: no other process has batches."""
+
     def open(self) -> None:
         """Nothing to prepare."""
 

@@ -10,14 +10,17 @@ from holdfast.core import task as tasks
 from holdfast.core.lease import ELECTION, LOCK, Lease
 from holdfast.core.offer import claimed_for
 from holdfast.core.plan import Usage
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, SpaceUse, indexed_prefixes, is_waiting
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task
+from holdfast.core.task import LIVE_STATES, Task
+from holdfast.core.task.capabilities import may_take
+from holdfast.core.task.queue import Queue, is_closed
 from holdfast.core.webhooks.webhook import Webhook, is_in_group
 from holdfast.store.changes import Changes
 from holdfast.store.needs import AllNeeds
-from holdfast.store.rows import Rows, absent_subjects
+from holdfast.store.rows import LoadedRows, Rows, absent_subjects
 
 if TYPE_CHECKING:
     from holdfast.store.memory.store import MemoryStore
@@ -35,6 +38,8 @@ class MemoryTransaction:
         """Everything the batch needs."""
         store, now, wall = self._store, self._store.now(), self._store.wall()
         rows = self._find_rows(needs, wall)
+        dependents = self._add_dependents(rows, needs)
+        self._add_questions(rows)
         return Rows(
             now,
             rows,
@@ -48,8 +53,10 @@ class MemoryTransaction:
             },
             answers=[store.answers[key] for key in needs.answers if key in store.answers],
             versions=self._last_versions(absent_subjects(needs, rows)),
+            dependents=dependents,
             spaces={space: self._space_use(*space, now) for space in needs.spaces()},
             usage={account: store.usage.get(account, Usage()) for account in needs.usage},
+            running={key[1:]: self._running(row) for key, row in rows.items() if isinstance(row, Queue)},
             held_tasks={account: store.indexes.count_held_tasks(account, now) for account in needs.usage},
             wall=wall,
         )
@@ -93,8 +100,15 @@ class MemoryTransaction:
                 unique_keys.add((account, task.unique_key))
         for account, unique_key in unique_keys:
             keys += group("unique key", account, unique_key)
-        for queue in needs.ready:
-            keys += self._ready(*queue, wall)
+        keys += self._queues(needs)
+        settings = (store.rows.get(key) for key in keys if key[0] == Queue.table)
+        queues = [row for row in settings if isinstance(row, Queue)]
+        closed = {(row.account, row.id) for row in queues if is_closed(row, self._running(row))}
+        needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account, _ in closed})
+        for account, task_type, limit in needs.ready:
+            keys += self._ready(account, task_type, "", limit, wall)
+        for claim in needs.capable_claims(self._capabilities):
+            keys += self._ready(*claim, wall)
         keys += self._reservations(needs)
         found = {key: store.rows[key] for key in keys if key in store.rows}
         for row in [row for row in found.values() if isinstance(row, Lease | Task | Reservation)]:
@@ -103,14 +117,64 @@ class MemoryTransaction:
                 found[key] = store.rows[key]
         return found
 
-    def _ready(self, account: str, task_type: str, limit: int, wall: Instant) -> list[Key]:
-        """The first tasks of a queue, and the first scheduled tasks that are due but not marked ready yet."""
+    def _add_questions(self, rows: dict[Key, Row]) -> None:
+        """Add the questions of tasks that wait for an answer."""
+        loaded = LoadedRows()
+        loaded.rows = rows
+        keys: list[Key] = [(Question.table, *question) for question in loaded.questions()]
+        rows |= {key: self._store.rows[key] for key in keys if key in self._store.rows}
+
+    def _add_dependents(self, rows: dict[Key, Row], needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
+        """Add tasks that depend on others, and list them."""
+        loaded = LoadedRows()
+        loaded.rows = rows
+        found: dict[tuple[str, str], list[str]] = {}
+        for account, task, after, most in loaded.awaited(needs):
+            keys = sorted(self._store.indexes.group("needs", account, task))
+            live = [row for key in keys if isinstance(row := self._store.rows[key], Task) and row.state in LIVE_STATES]
+            found[account, task] = [row.id for row in live if row.id > after][:most]
+            rows |= {row.key: row for row in live if row.id in found[account, task]}
+        return found
+
+    def _queues(self, needs: AllNeeds) -> list[Key]:
+        """The queues with settings that were asked for."""
+        accounts = {account for account, task_type in needs.queues if not task_type}
+        wanted = {*needs.queues}
+        for account, task_id in needs.queues_of:
+            task = self._store.rows.get((Task.table, account, task_id))
+            if isinstance(task, Task):
+                wanted.add((account, task.type))
+        queues = self._store.indexes.tables.get(Queue.table, {}).values()
+        return [row.key for row in queues if row.account in accounts or (row.account, row.id) in wanted]
+
+    def _running(self, queue: Row) -> int:
+        return self._store.indexes.task_counts[queue.account, queue.id, tasks.CLAIMED]
+
+    def _ready_types(self, account: str) -> list[str]:
+        """The types that have claimable tasks, and perhaps others."""
+        counted = self._store.indexes.task_counts
+        return sorted({name for other, name, state in counted if (other, state) == (account, tasks.PENDING)})
+
+    def _capabilities(self, account: str, session: str) -> str | None:
+        found = self._store.rows.get((Session.table, account, session))
+        return found.capabilities if isinstance(found, Session) else None
+
+    def _ready(self, account: str, task_type: str, capabilities: str, limit: int, wall: Instant) -> list[Key]:
+        """The first tasks of a queue, and the first scheduled tasks that are due but not marked ready yet.
+
+        Without capabilities those that require none, else those that require some of them and no others.
+        """
         indexes, store = self._store.indexes, self._store
-        queue = indexes.ready.get((account, task_type))
+
+        def is_wanted(requires: str | None) -> bool:
+            return bool(requires) == bool(capabilities) and may_take(capabilities, requires)
+
+        queues = indexes.ready.get((account, task_type), {})
+        keys = [key for words, queue in queues.items() if is_wanted(words) for key in queue.first(limit)]
         scheduled = (store.rows[key] for _, key in indexes.schedules.up_to(wall) if key[1] == account)
-        due = [row for row in scheduled if isinstance(row, Task) and task_type in {"", row.type}]
-        first = [row.key for row in sorted(due, key=tasks.queue_order)[:limit]]
-        return [*(queue.first(limit) if queue is not None else []), *first]
+        tasks_due = (row for row in scheduled if isinstance(row, Task) and tasks.is_schedule_due(row, wall))
+        wanted = (row for row in tasks_due if task_type in {"", row.type} and is_wanted(row.requires))
+        return [*keys, *(row.key for row in sorted(wanted, key=tasks.queue_order)[:limit])]
 
     def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
         """The last versions of rows that were removed: the next row under that id continues from there."""
@@ -125,6 +189,10 @@ class MemoryTransaction:
         first = self._drawn + 1
         self._drawn += count
         return list(range(first, first + count))
+
+    def raise_tokens(self, floor: int) -> None:
+        """Move the counter ahead."""
+        self._drawn = max(self._drawn, floor)
 
     def set_clock(self, to: Instant) -> None:
         """Set the time that never goes back."""

@@ -1,9 +1,13 @@
 """Watches the database's clock for steps, by comparing it with a clock of this machine that is never set.
 
-Each lane has a watch of its own, so that each finds a step before it decides anything by the changed clock.
+Every connection of a server reports the clock as it has read it, so that two steps in a row are seldom seen as one: a
+step back and a smaller one forward together look like a step back. Each lane learns of every step by itself, before it
+decides anything by the changed clock.
 """
 
 from __future__ import annotations
+
+import threading
 
 import msgspec
 
@@ -26,22 +30,36 @@ class ClockReading(msgspec.Struct, frozen=True):
 
 
 class ClockWatch:
-    """The last reading of the database's clock that a lane has accepted."""
+    """The last reading of the database's clock, and the steps that each lane has not been told of."""
 
-    def __init__(self) -> None:
+    def __init__(self, lanes: int) -> None:
         self._last: ClockReading | None = None
+        self._steps: list[list[Instant]] = [[] for _ in range(lanes)]
+        self._lock = threading.Lock()
 
-    def check(self, reading: ClockReading) -> None:
-        """Raise ClockStepped, once, if the clock was set since the last reading."""
-        last, self._last = self._last, reading
-        if last is not None and (step := find_step(last, reading)):
-            raise ClockStepped(step)
+    def check(self, lane: int, reading: ClockReading) -> None:
+        """Raise ClockStepped if the clock was set since the lane asked last."""
+        self.read(reading)
+        with self._lock:
+            steps, self._steps[lane] = self._steps[lane], []
+        if steps:
+            raise ClockStepped(tuple(steps))
 
-    def refresh(self, reading: ClockReading) -> None:
-        """Take the reading of another connection if there was no step before it: little drift can hide the next one."""
-        last = self._last
-        if last is not None and reading.asked_at > last.answered_at and not find_step(last, reading):
+    def read(self, reading: ClockReading) -> None:
+        """Compare the reading of any connection with the last one.
+
+        Which of two overlapping readings is the later one is not known. If the new one is ahead, the clock may have
+        been set forward; otherwise the next reading tells.
+        """
+        with self._lock:
+            last = self._last
+            step = 0 if last is None else find_step(last, reading)
+            if last is not None and reading.asked_at < last.answered_at and step <= 0:
+                return
             self._last = reading
+            if last is not None and step:
+                for steps in self._steps:
+                    steps.append(longest_step(last, reading) if step > 0 else step)
 
 
 def find_step(earlier: ClockReading, later: ClockReading) -> Instant:
@@ -51,6 +69,16 @@ def find_step(earlier: ClockReading, later: ClockReading) -> Instant:
     passed = later.clock - earlier.clock
     step = max(passed - most - drift, 0) + min(passed - least + drift, 0)
     return step if abs(step) >= MIN_STEP else 0
+
+
+def longest_step(earlier: ClockReading, later: ClockReading) -> Instant:
+    """By how much the clock may have been set forward at most between two readings.
+
+    A batch may wait for locks for seconds between asking and reading the clock. Counted as time that has passed, they
+    would make holders that were live before the step look expired: they keep that time instead, up to their TTL.
+    """
+    least = max(later.asked_at - earlier.answered_at, 0)
+    return later.clock - earlier.clock - least + least * DRIFT_PER_MILLION // 1_000_000
 
 
 def own_time() -> Instant:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from holdfast.core.lease import Lease
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.task import Task
+from holdfast.core.task.queue import Queue
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
+from holdfast.store.postgres import ready_queries as ready
 from holdfast.store.postgres.documents import document, text_array
 from holdfast.store.postgres.wire import Statement
 from holdfast.store.rows import ROW_TYPES
@@ -33,24 +37,55 @@ def lock_statements(needs: AllNeeds, test_time: Instant | None) -> list[RowState
         elif row_type is Task and (needs.holdings or needs.unique_keys or needs.same_key_as):
             paths = (keys, needs.holdings, needs.unique_keys, needs.same_key_as)
             statements.append((Task, (queries.TASKS_OF_SESSION, tuple(map(document, paths)))))
+        elif row_type is Queue and (needs.queues or needs.queues_of):
+            named = [*keys, *(queue for queue in needs.queues if queue[1])]
+            accounts = [account for account, task_type in needs.queues if not task_type]
+            settings = (document(named), document(accounts), document(needs.queues_of))
+            statements.append((Queue, (ready.QUEUES_OF, settings)))
         elif keys:
             statements += [(row_type, statement) for statement in _lock_by_key(row_type, keys)]
     # These never wait, so they may come last.
-    return statements + ready_statements(needs.ready, test_time)
+    return statements + ready_statements(needs, test_time)
 
 
-def ready_statements(queues: list[tuple[str, str, int]], test_time: Instant | None) -> list[RowStatement]:
-    """The statements that lock and read the first claimable tasks of these queues."""
+def ready_statements(needs: AllNeeds, test_time: Instant | None, more: int = 0) -> list[RowStatement]:
+    """The statements that lock and read the first claimable tasks of the queues, and `more` of each."""
     statements: list[RowStatement] = []
-    typed = [queue for queue in queues if queue[1]]
-    if typed:
-        statements.append((Task, (queries.READY, (document(typed),))))
-        statements.append((Task, (queries.DUE_TASKS, (document(typed), test_time))))
-    untyped = [queue for queue in queues if not queue[1]]
-    if untyped:
-        statements.append((Task, (queries.READY_ANY, (document(untyped),))))
-        statements.append((Task, (queries.DUE_TASKS_ANY, (document(untyped), test_time))))
+    for wanted, typed, untyped in (
+        (needs.ready, (ready.READY, ready.DUE_TASKS), (ready.READY_ANY, ready.DUE_TASKS_ANY)),
+        (
+            needs.requiring,
+            (ready.READY_REQUIRING, ready.DUE_REQUIRING),
+            (ready.READY_REQUIRING_ANY, ready.DUE_REQUIRING_ANY),
+        ),
+    ):
+        for (first, due), queues in zip((typed, untyped), _by_type(wanted), strict=True):
+            if queues:
+                given = document([(*queue[:-1], queue[-1] + more) for queue in queues] if more else queues)
+                statements += [(Task, (first, (given,))), (Task, (due, (given, test_time)))]
     return statements
+
+
+def count_statements(needs: AllNeeds, test_time: Instant | None) -> list[Statement]:
+    """The statements that count claimable tasks, also those that other servers have locked."""
+    plain = zip((ready.COUNT_CLAIMABLE, ready.COUNT_CLAIMABLE_ANY), _by_type(needs.ready), strict=True)
+    requiring = zip((ready.COUNT_REQUIRING, ready.COUNT_REQUIRING_ANY), _by_type(needs.requiring), strict=True)
+    return [(query, (document(queues), test_time)) for query, queues in (*plain, *requiring) if queues]
+
+
+def queue_statements(queues: list[Queue], accounts: list[str], test_time: Instant | None) -> list[Statement]:
+    """The statements that count what runs in these queues, and list the types of these accounts."""
+    statements: list[Statement] = [(ready.RUNNING, (document([row.key[1:] for row in queues]),))]
+    if accounts:
+        given = document(accounts)
+        statements += [(ready.READY_TYPES, (given,)), (ready.REQUIRING_TYPES, (given,))]
+        statements.append((ready.DUE_TYPES, (given, test_time)))
+    return statements
+
+
+def _by_type(queues: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Queues of one type, and those of all types of an account."""
+    return [queue for queue in queues if queue[1]], [queue for queue in queues if not queue[1]]
 
 
 def metering_statements(needs: AllNeeds, test_time: Instant | None) -> list[Statement]:

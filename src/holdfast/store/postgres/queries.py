@@ -19,25 +19,26 @@ from holdfast.core.task import Task
 from holdfast.store.changes import Answer
 from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sql.column_groups import ColumnNames, sql_types
-from holdfast.store.sql.queries import columns, held_tasks
+from holdfast.store.sql.page_queries import columns
+from holdfast.store.sql.queries import held_tasks
 
 
-def _keys(parameter: int) -> str:
+def keys(parameter: int) -> str:
     """The pairs in a JSON document: account, and id, session or unique key."""
     return f"SELECT value ->> 0, value ->> 1 FROM json_array_elements(${parameter}::json)"
 
 
-_KEYS = _keys(1)
+_KEYS = keys(1)
 
 
-def _found(record: type[Row | Answer]) -> str:
+def found_rows(record: type[Row | Answer]) -> str:
     """The records of `found` as one JSON document, and the clock read after the last of them was locked."""
     return f"SELECT coalesce(json_agg(json_build_array({columns(record)})), '[]')::text, holdfast_now() FROM found"
 
 
-def _and_now(record: type[Row | Answer], select: str) -> str:
+def and_now(record: type[Row | Answer], select: str) -> str:
     """The records that a query finds, as one JSON document, and the clock."""
-    return f"WITH found AS ({select}) {_found(record)}"
+    return f"WITH found AS ({select}) {found_rows(record)}"
 
 
 # -- loading -----------------------------------------------------------------------------------------------------
@@ -45,14 +46,14 @@ def _and_now(record: type[Row | Answer], select: str) -> str:
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 BEGIN_SNAPSHOT = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 ROW_BY_KEY = {
-    row.table: _and_now(
+    row.table: and_now(
         row, f"SELECT {columns(row)} FROM {row.table} WHERE (account, id) IN ({_KEYS}) ORDER BY account, id FOR UPDATE"
     )
     for row in ROW_TYPES
 }
 # The same for ids of one account: one index scan finds all of them, in half the time.
 ROW_BY_ID = {
-    row.table: _and_now(
+    row.table: and_now(
         row,
         f"SELECT {columns(row)} FROM {row.table} WHERE account = $1 AND id = ANY ($2::text[])"
         " ORDER BY account, id FOR UPDATE",
@@ -60,16 +61,16 @@ ROW_BY_ID = {
     for row in ROW_TYPES
 }
 COUNT_ROWS = {row.table: f"SELECT count(*) FROM {row.table} WHERE (account, id) IN ({_KEYS})" for row in ROW_TYPES}
-LEASES_OF_SESSION = _and_now(
+LEASES_OF_SESSION = and_now(
     Lease,
     f"SELECT {columns(Lease)} FROM leases WHERE (account, id) IN ({_KEYS} UNION"
-    f" SELECT account, id FROM leases WHERE (account, session) IN ({_keys(2)})"
+    f" SELECT account, id FROM leases WHERE (account, session) IN ({keys(2)})"
     " AND ephemeral AND proof IS NOT NULL) ORDER BY account, id FOR UPDATE",
 )
-RESERVATIONS_UNDER = _and_now(
+RESERVATIONS_UNDER = and_now(
     Reservation,
     f"SELECT {columns(Reservation)} FROM reservations WHERE (account, id) IN ({_KEYS} UNION"
-    f" SELECT account, id FROM reservations WHERE (account, session) IN ({_keys(2)}) AND session IS NOT NULL"
+    f" SELECT account, id FROM reservations WHERE (account, session) IN ({keys(2)}) AND session IS NOT NULL"
     " AND proof IS NOT NULL UNION SELECT paths.account, paths.id FROM json_array_elements($3::json) AS wanted"
     " JOIN reserved_paths AS paths ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1"
     " AND paths.prefix = wanted.value ->> 2 UNION SELECT paths.account, paths.id"
@@ -77,42 +78,13 @@ RESERVATIONS_UNDER = _and_now(
     " ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1 AND paths.prefix >= wanted.value ->> 2"
     " AND (wanted.value ->> 3 IS NULL OR paths.prefix < wanted.value ->> 3)) ORDER BY account, id FOR UPDATE",
 )
-TASKS_OF_SESSION = _and_now(
+TASKS_OF_SESSION = and_now(
     Task,
     f"SELECT {columns(Task)} FROM tasks WHERE (account, id) IN ({_KEYS}"
-    f" UNION SELECT account, id FROM tasks WHERE (account, session) IN ({_keys(2)})"
-    f" UNION SELECT account, id FROM tasks WHERE (account, unique_key) IN ({_keys(3)} UNION"
-    f" SELECT account, unique_key FROM tasks WHERE (account, id) IN ({_keys(4)}) AND unique_key IS NOT NULL)"
+    f" UNION SELECT account, id FROM tasks WHERE (account, session) IN ({keys(2)})"
+    f" UNION SELECT account, id FROM tasks WHERE (account, unique_key) IN ({keys(3)} UNION"
+    f" SELECT account, unique_key FROM tasks WHERE (account, id) IN ({keys(4)}) AND unique_key IS NOT NULL)"
     " AND unique_key IS NOT NULL AND state IN ('pending', 'claimed')) ORDER BY account, id FOR UPDATE",
-)
-_QUEUES = (
-    "queues AS (SELECT value ->> 0 AS account, value ->> 1 AS type, (value ->> 2)::int AS most"
-    " FROM json_array_elements($1::json))"
-)
-
-
-def _first_of(where: str, priority: str = "priority DESC") -> str:
-    """The first tasks of each of the queues in $1 that meet a condition."""
-    return (
-        f"WITH {_QUEUES}, found AS (SELECT task.* FROM queues CROSS JOIN LATERAL (SELECT {columns(Task)} FROM tasks"
-        f" WHERE account = queues.account AND {where}"
-        f" ORDER BY {priority}, place, id LIMIT queues.most FOR UPDATE SKIP LOCKED) AS task)"
-        f" {_found(Task)}"
-    )
-
-
-_DUE = "state = 'pending' AND NOT ready AND scheduled_at <= (SELECT coalesce($2::bigint, holdfast_now()))"
-READY = _first_of("type = queues.type AND ready")
-READY_ANY = _first_of("ready", "-priority")
-DUE_TASKS = _first_of(f"type = queues.type AND {_DUE}")
-DUE_TASKS_ANY = _first_of(_DUE)
-# How many tasks could be claimed, also those that other servers have locked, up to the number asked for.
-_COUNT = "(SELECT count(*) FROM (SELECT FROM tasks WHERE tasks.account = queues.account AND {} LIMIT most) AS found)"
-_OF_TYPE = "tasks.type = queues.type AND "
-COUNT_CLAIMABLE = (
-    f"WITH {_QUEUES} SELECT account, type, {_COUNT.format(_OF_TYPE + 'ready')} + {_COUNT.format(_OF_TYPE + _DUE)}"
-    f" FROM queues WHERE type <> '' UNION ALL SELECT account, type, {_COUNT.format('ready')} + {_COUNT.format(_DUE)}"
-    " FROM queues WHERE type = ''"
 )
 LAST_VERSIONS = (
     "SELECT wanted.value ->> 0, wanted.value ->> 1, (SELECT max(version) FROM events WHERE account = wanted.value ->> 0"
@@ -120,7 +92,7 @@ LAST_VERSIONS = (
 )
 # Read, not locked: a lease's session is read after the lease is locked, and a transaction that ends that session must
 # lock the lease too.
-SESSIONS_OF_LEASES = _and_now(Session, f"SELECT {columns(Session)} FROM sessions WHERE (account, id) IN ({_KEYS})")
+SESSIONS_OF_LEASES = and_now(Session, f"SELECT {columns(Session)} FROM sessions WHERE (account, id) IN ({_KEYS})")
 # Without this lock two transactions could both count one below the limit, and both add one.
 COUNT_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))"
 LIVE_LOCKS = (
@@ -150,7 +122,7 @@ def _lock_each(what: str) -> str:
 LOCK_ANSWERS = _lock_each("answers")
 # Two reservations whose paths meet could otherwise both find nothing in their way.
 LOCK_SPACES = _lock_each("spaces")
-ANSWER = _and_now(Answer, f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
+ANSWER = and_now(Answer, f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Transactions that create or claim tasks in an account with limits wait for each other here, account by account.
 OPEN_USAGE = "INSERT INTO usage (account, cycle, created) VALUES ($1, 0, 0) ON CONFLICT DO NOTHING"
 LOCK_USAGE = "SELECT cycle, created FROM usage WHERE account = $1 FOR UPDATE"
@@ -271,8 +243,20 @@ END $$
 TABLES = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
 HAS_MINIMUM_SCHEMA = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('state') AND attname = 'minimum_schema'"
 NOW = "SELECT coalesce(CAST(? AS bigint), holdfast_now())"
+LOCK_TOKENS = "ALTER SEQUENCE fencing_tokens OWNED BY NONE"
+"""Changes nothing, but keeps others from drawing until the end of the transaction: sequences have no LOCK."""
+RAISE_TOKENS = (
+    "SELECT setval('fencing_tokens', greatest(last_value, $1::bigint), is_called OR last_value <= $1::bigint)"
+    " FROM fencing_tokens"
+)
 NEXT_TOKEN = "SELECT last_value + is_called::int FROM fencing_tokens"
 SIZE = "SELECT pg_database_size(current_database())"
+# A batch locks rows, so its transaction has a lock on a table in one of these modes, even if it has found no row yet.
+OPEN_BATCHES = (
+    "SELECT DISTINCT virtualtransaction FROM pg_locks JOIN pg_database ON oid = database"
+    " WHERE datname = current_database() AND locktype = 'relation' AND pid <> pg_backend_pid()"
+    " AND mode IN ('RowShareLock', 'RowExclusiveLock')"
+)
 LISTEN = "LISTEN holdfast"
 NOTIFY = "NOTIFY holdfast"
 SKIP_LOCKED = " FOR UPDATE OF one SKIP LOCKED"

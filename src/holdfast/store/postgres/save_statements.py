@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.core.event import Event
 from holdfast.core.row import Row
 from holdfast.store.changes import Answer, Changes
-from holdfast.store.postgres import queries
+from holdfast.store.postgres import dependency_queries, queries
 from holdfast.store.postgres.documents import document, recordset, text_array
 from holdfast.store.postgres.wire import Statement
 from holdfast.store.rows import ROW_TYPES
@@ -31,10 +31,14 @@ def row_statements(changes: Changes) -> list[Statement]:
         if deleted := changes.deletes.get(row_type.table):
             keys = _loaded(("account", "id"), deleted, changes)
             statements.append((queries.DELETE_ROW[row_type.table], (keys,)))
-    if changes.paths_removed:
-        statements.append((queries.REMOVE_PATHS, (recordset(changes.paths_removed),)))
-    if changes.paths_added:
-        statements.append((queries.ADD_PATHS, (recordset(changes.paths_added),)))
+    for statement, entries in (
+        (dependency_queries.REMOVE_DEPENDENCIES, changes.dependencies_removed),
+        (dependency_queries.ADD_DEPENDENCIES, changes.dependencies_added),
+        (queries.REMOVE_PATHS, changes.paths_removed),
+        (queries.ADD_PATHS, changes.paths_added),
+    ):
+        if entries:
+            statements.append((statement, (recordset(entries),)))
     return statements
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 
 import psycopg
 
@@ -14,6 +15,7 @@ from holdfast.store.contract import Clock, ClockStepped, Rerun, RowsLocked, Stal
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockWatch
 from holdfast.store.postgres.connection import (
+    COMMIT_SECONDS,
     LANE_SETTINGS,
     LONG_ANSWER_SECONDS,
     Connection,
@@ -36,6 +38,9 @@ from holdfast.store.sql.store import Execute, SqlStore
 
 MIGRATION_LOCK = 0x686F6C6466617374  # "holdfast"
 MAX_OPEN_ATTEMPTS = 10
+OPEN_BATCH_SECONDS = COMMIT_SECONDS
+"""How long we wait for open batches: a commit that takes longer is not acknowledged."""
+OPEN_BATCH_POLL_SECONDS = 0.005
 YOUNG_BEATS = 120
 """For so many heartbeats we have new tables analyzed (`queries.ANALYZE_NEW`); later PostgreSQL has done it."""
 
@@ -72,8 +77,8 @@ class PostgresStore(SqlStore):
         self._writers: dict[int, tuple[Connection, Wire]] = {}
         self._readers: list[Connection] = []
         self._beats = 0
-        self._clock_watches: defaultdict[int, ClockWatch] = defaultdict(ClockWatch)
-        """One for each lane; they outlive connections, because a new one may lead to another machine."""
+        self._clock_watch = ClockWatch(lanes)
+        """Outlives connections, because a new one may lead to another machine."""
 
     def open(self) -> None:
         """Migrate the schema; servers that start together wait for each other."""
@@ -108,12 +113,11 @@ class PostgresStore(SqlStore):
         with translate_errors():
             was_open = lane in self._writers
             connection, wire = self._writer(lane)
-            watch = self._clock_watches[lane]
             transaction = PostgresTransaction(
                 connection,
                 wire,
                 self._clock,
-                watch,
+                partial(self._clock_watch.check, lane),
                 self.damaged_rows,
                 pooled=self._pooled,
                 require_standby=self._require_standby,
@@ -202,8 +206,7 @@ class PostgresStore(SqlStore):
     def _begin_read(self, connection: Connection) -> PostgresReader:
         reader = PostgresReader(connection, self._clock, self.damaged_rows)
         if self._clock is None:
-            for watch in self._clock_watches.copy().values():
-                watch.refresh(reader.clock_reading)
+            self._clock_watch.read(reader.clock_reading)
         return reader
 
     def _close_readers(self) -> None:
@@ -220,6 +223,15 @@ class PostgresStore(SqlStore):
         """Check the settings of PostgreSQL, which an administrator can change while it runs."""
         with self.read() as reader:
             reader.check_durable(require_standby=self._require_standby, durable_storage=self._durable_storage)
+
+    def await_open_batches(self) -> None:
+        """Wait for the transactions that have locked rows."""
+        give_up_at = time.monotonic() + OPEN_BATCH_SECONDS
+        with self.read() as reader:
+            begun = open_now = {batch for (batch,) in reader.fetch(queries.OPEN_BATCHES)}
+            while begun & open_now and time.monotonic() < give_up_at:
+                time.sleep(OPEN_BATCH_POLL_SECONDS)
+                open_now = {batch for (batch,) in reader.fetch(queries.OPEN_BATCHES)}
 
     def size(self) -> int:
         """Bytes of the database."""

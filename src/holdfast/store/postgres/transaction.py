@@ -1,43 +1,48 @@
 """One batch on PostgreSQL, in two round trips: lock and load, then save and COMMIT; one more if tokens are drawn.
 
 READ COMMITTED with explicit row locks. The order of locks is the same in every batch: the Idempotency-Keys of task
-claims, spaces of reservations, then sessions, leases, reservations, tasks, principals, accounts, purchases, webhooks
-(each by account and id, bytewise), then ready tasks (never waiting), then the usage of accounts with limits, then the
-locks for counting locks or webhooks, then the counters of creations, tasks and events. Rows that do not exist cannot be
-locked, so a batch whose insert meets a row made meanwhile runs again.
+claims, spaces of reservations, then sessions, leases, reservations, tasks, queues, principals, accounts, purchases,
+webhooks (each by account and id, bytewise), then ready tasks (never waiting), then the usage of accounts with limits,
+then the locks for counting locks or webhooks, then the counters of creations, tasks and events. Rows that do not exist
+cannot be locked, so a batch whose insert meets a row made meanwhile runs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 import psycopg
 
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.plan import Usage
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import SpaceUse
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.task.queue import is_closed
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
-from holdfast.store.postgres import queries
-from holdfast.store.postgres.clock_watch import ClockReading, ClockWatch, own_time
+from holdfast.store.postgres import dependency_queries, queries
+from holdfast.store.postgres.clock_watch import ClockReading, own_time
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
 from holdfast.store.postgres.documents import document
 from holdfast.store.postgres.durability import SET_FOR_COMMIT, confirmed_commit, unconfirmed
 from holdfast.store.postgres.errors import translate
 from holdfast.store.postgres.load_statements import (
+    count_statements,
     counting_statements,
     election_statements,
     last_versions,
     lock_statements,
     metering_statements,
+    queue_statements,
     ready_statements,
     space_statements,
 )
+from holdfast.store.postgres.results import document_of, number, take, text
 from holdfast.store.postgres.save_statements import answer_statements, counter_statements, row_statements
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import LoadedRows, Rows, absent_subjects
@@ -53,7 +58,7 @@ class PostgresTransaction:
         connection: Connection,
         wire: Wire,
         clock: Clock | None,
-        clock_watch: ClockWatch,
+        check_clock: Callable[[ClockReading], None],
         damaged_rows: DamagedRows,
         *,
         pooled: bool = False,
@@ -61,7 +66,7 @@ class PostgresTransaction:
     ) -> None:
         self._connection = connection
         self._damaged_rows = damaged_rows
-        self._clock_watch = clock_watch
+        self._check_clock = check_clock
         self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
         self._wire = wire
         self._run = wire.run
@@ -103,21 +108,28 @@ class PostgresTransaction:
         del found[: len(self._begin)]
         self.loaded = True
         rows = LoadedRows()
-        now = self._add_rows(rows, [row_type for row_type, _ in locking], _take(found, len(locking)))
+        now = self._add_rows(rows, [row_type for row_type, _ in locking], take(found, len(locking)))
         if clock:
-            now = _number(found.pop())
+            now = number(found.pop())
         if test_time is None:
-            self._clock_watch.check(ClockReading(now, asked_at, answered_at))
-        metered = _take(found, len(metering))
-        counts = [_number(result) for result in _take(found, len(counting))[1::2]]
-        election_counts = [_number(result) for result in _take(found, len(elections))]
-        uses = [SpaceUse(*(int(number or b"0") for number in result[0])) for result in _take(found, len(spaces))]
+            self._check_clock(ClockReading(now, asked_at, answered_at))
+        metered = take(found, len(metering))
+        counts = [number(result) for result in take(found, len(counting))[1::2]]
+        election_counts = [number(result) for result in take(found, len(elections))]
+        uses = [SpaceUse(*(int(number or b"0") for number in result[0])) for result in take(found, len(spaces))]
         if answers:
-            rows.add_answers(self._damaged_rows.decode_document(Answer, _document_of(found.pop(0))))
+            rows.add_answers(self._damaged_rows.decode_document(Answer, document_of(found.pop(0))))
         if rows.answers:
             self._check_absent(rows.known, needs)
-        now = max(now, self._replace_damaged_ready(rows, needs, test_time))
-        now = max(now, self._load_more(rows, subjects, found.pop() if versions else None))
+        running: dict[tuple[str, str], int] = {}
+        later = self._load_open_queues(rows, needs, running, test_time) if rows.queues() else 0
+        later = max(later, self._replace_damaged_ready(rows, needs, test_time))
+        dependents = {} if not needs.dependents else self._load_dependents(rows, needs)
+        later = max(later, self._load_more(rows, subjects, found.pop() if versions else None))
+        if later > now:
+            now = later
+            if test_time is None:  # the clock may have been set since the first round trip
+                self._check_clock(ClockReading(now, answered_at, own_time()))
         return Rows(
             test_time or now,
             rows.rows,
@@ -128,28 +140,63 @@ class PostgresTransaction:
             answers=rows.answers,
             damaged=rows.damaged,
             versions=self._versions,
+            dependents=dependents,
             usage={
                 account: Usage(int(used[0][0] or b"0"), int(used[0][1] or b"0"))
                 for account, used in zip(needs.usage, metered[1::3], strict=True)
             },
-            held_tasks=dict(zip(needs.usage, map(_number, metered[2::3]), strict=True)),
+            running=running,
+            held_tasks=dict(zip(needs.usage, map(number, metered[2::3]), strict=True)),
             wall=test_time or now,
         )
+
+    def _load_open_queues(
+        self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int], test_time: Instant | None
+    ) -> Instant:
+        """Count what runs in the queues with settings, and load for claims of any type beside them."""
+        queues = rows.queues()
+        limited = {row.account for row in queues}
+        accounts = sorted({account for account, task_type, _ in needs.ready if not task_type and account in limited})
+        counted, *listed = self._run(*queue_statements(queues, accounts, test_time))
+        running |= {(row.account, row.id): 0 for row in queues}
+        running |= {(text(account), text(name)): int(total or b"0") for account, name, total in counted}
+        if not accounts:
+            return 0
+        found = sorted({(text(account), text(name)) for result in listed for account, name in result})
+        types = {account: [name for other, name in found if other == account] for account in accounts}
+        closed = {(row.account, row.id) for row in queues if is_closed(row, running[row.account, row.id])}
+        statements = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
+        results = self._run(*(statement for _, statement in statements)) if statements else []
+        return self._add_rows(rows, [Task] * len(results), results)
 
     def _replace_damaged_ready(self, rows: LoadedRows, needs: AllNeeds, test_time: Instant | None) -> Instant:
         """Load further ready tasks in the place of damaged ones."""
         now, damaged = 0, 0
         while needs.ready and damaged < len(rows.damaged):
             damaged = len(rows.damaged)
-            queues = [(account, task_type, most + damaged) for account, task_type, most in needs.ready]
-            found = self._run(*(statement for _, statement in ready_statements(queues, test_time)))
+            found = self._run(*(statement for _, statement in ready_statements(needs, test_time, damaged)))
             now = self._add_rows(rows, [Task] * len(found), found)
         return now
+
+    def _load_dependents(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
+        """Load tasks that depend on others, and list them. Unlike the time of other rows, that of these is not used."""
+        awaited = rows.awaited(needs)
+        if not awaited:
+            return {}
+        wanted = (document(awaited),)
+        listed, loaded = self._run(
+            (dependency_queries.DEPENDENTS, wanted), (dependency_queries.DEPENDENT_TASKS, wanted)
+        )
+        self._add_rows(rows, [Task], [loaded])
+        found: dict[tuple[str, str], list[str]] = {(account, task): [] for account, task, _, _ in awaited}
+        for account, task, dependent in listed:
+            found[(account or b"").decode(), (task or b"").decode()].append((dependent or b"").decode())
+        return found
 
     def _load_more(
         self, rows: LoadedRows, subjects: dict[tuple[str, str], Key], versions: ResultRows | None
     ) -> Instant:
-        """Load what depends on the first results: sessions that hold loaded rows, and last versions of removed rows.
+        """Load what depends on the first results: sessions of holders, questions of tasks, removed rows.
 
         `versions` are the last versions of all subjects, if they were loaded with the rows. A row that is absent after
         its lock was tried is absent in every later statement, or was made by another batch: then this one runs again.
@@ -161,12 +208,16 @@ class PostgresTransaction:
         statements: list[Statement] = []
         if holders:
             statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))
+        asked = sorted(rows.questions())
+        if asked:  # locked after their tasks, as in every batch
+            statements.append((queries.ROW_BY_KEY[Question.table], (document(asked),)))
         if absent and versions is None:
             statements.append(last_versions(absent))
         found = self._run(*statements) if statements else []
-        now = self._add_rows(rows, [Session], _take(found, 1)) if holders else 0
+        row_types: list[type[Row]] = [*([Session] if holders else []), *([Question] if asked else [])]
+        now = self._add_rows(rows, row_types, take(found, len(row_types)))
         for account, subject, version in found.pop() if found else versions or ():
-            key = absent.get(((account or b"").decode(), (subject or b"").decode()))
+            key = absent.get((text(account), text(subject)))
             if key is not None and version is not None:
                 self._versions[key] = int(version)
         return now
@@ -175,7 +226,7 @@ class PostgresTransaction:
         """Add the rows that were found; returns the time at which the last of them was read."""
         now = 0
         for row_type, result in zip(row_types, results, strict=True):
-            rows.add(self._damaged_rows.decode_document(row_type, _document_of(result)))
+            rows.add(self._damaged_rows.decode_document(row_type, document_of(result)))
             now = int(result[0][1] or b"0")
         return now
 
@@ -190,21 +241,26 @@ class PostgresTransaction:
             if (table, account, row_id) not in stored:
                 absent.setdefault(table, []).append((account, row_id))
         statements = [(queries.COUNT_ROWS[table], (document(keys),)) for table, keys in absent.items()]
-        if statements and any(map(_number, self._run(*statements))):
+        if statements and any(map(number, self._run(*statements))):
             raise Rerun("a row was made while the batch was loaded")
 
-    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str], int]:
+    def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
         test_time = None if self._clock is None else self._clock()
-        found = self._run((queries.COUNT_CLAIMABLE, (document(needs.ready), test_time)))[0]
         return {
-            ((account or b"").decode(), (name or b"").decode()): int(count or b"0") for account, name, count in found
+            (text(account), text(name), text(capabilities)): int(count or b"0")
+            for found in self._run(*count_statements(needs, test_time))
+            for account, name, capabilities, count in found
         }
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are needed."""
         tokens = self._run((queries.DRAW, (count,)))[0][0][0]
         return sorted(map(int, (tokens or b"").split(b",")))
+
+    def raise_tokens(self, floor: int) -> None:
+        """Move the sequence ahead, while no other transaction can draw from it; an abandoned one leaves a gap."""
+        self._run((queries.LOCK_TOKENS, ()), (queries.RAISE_TOKENS, (floor,)))
 
     def set_clock(self, to: Instant) -> None:
         """The clock is that of the database's machine: it is set there."""
@@ -245,17 +301,3 @@ class PostgresTransaction:
         if self._begun:
             self._begun = False
             self._run((queries.ROLLBACK, ()))
-
-
-def _document_of(result: ResultRows) -> bytes:
-    return result[0][0] or b"[]"
-
-
-def _take(results: list[ResultRows], count: int) -> list[ResultRows]:
-    """Remove and return the first results."""
-    first, results[:count] = results[:count], []
-    return first
-
-
-def _number(result: ResultRows) -> int:
-    return int(result[0][0] or b"0")

@@ -16,6 +16,7 @@ from holdfast.core.webhooks.delivery import (
     MAX_PENDING,
     PENDING,
     Delivery,
+    DeliveryFailure,
     FinishedAttempt,
     WebhookKey,
     at_capacity,
@@ -115,6 +116,13 @@ class SqlDeliveries:
         """How many are in each state."""
         with self._store.read() as reader:
             return dict(reader.execute(queries.COUNTS, *hook))
+
+    def failure(self, hook: WebhookKey) -> DeliveryFailure | None:
+        """Whether the receiver fails now."""
+        with self._store.read() as reader, reader.snapshot():
+            first = self._damaged.usable(Delivery, reader.execute(queries.FIRST_FAILED, *hook, *hook))
+            last = self._damaged.usable(Delivery, reader.execute(queries.LAST_FAILED, *hook, *hook))
+            return DeliveryFailure(first[0].created_at, last[0]) if first and last else None
 
     def replay(self, hook: WebhookKey, *, seq: int | None, after: int | None, limit: int) -> list[int]:
         """Send again."""

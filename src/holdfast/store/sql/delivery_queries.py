@@ -9,7 +9,7 @@ from typing import get_type_hints
 
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.core.webhooks.webhook import Webhook
-from holdfast.store.sql.queries import page_of
+from holdfast.store.sql.page_queries import page_of
 
 _COLUMNS = ", ".join(Delivery.__struct_fields__)
 _HOOK = ", ".join(f"hook.{name}" for name in Webhook.__struct_fields__)
@@ -61,6 +61,14 @@ PAGE = page_of(
     order="DESC",
 )
 COUNTS = "SELECT state, count(*) FROM deliveries WHERE account = ? AND hook = ? GROUP BY state"
+# Deliveries above the last one that arrived are pending, of which there are few, or dead, which all have attempts.
+_FAILED = (
+    f"SELECT {_COLUMNS} FROM deliveries WHERE account = ? AND hook = ? AND attempts > 0 AND seq > (SELECT"
+    " coalesce(max(seq), -1) FROM deliveries WHERE account = ? AND hook = ? AND state = 'delivered' AND seq >= 0)"
+    " ORDER BY seq"
+)
+FIRST_FAILED = f"{_FAILED} LIMIT 1"
+LAST_FAILED = f"{_FAILED} DESC LIMIT 1"
 
 # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -7,58 +7,19 @@ They are written with SQLite's placeholder and its `json_each(?)`, which unpacks
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from holdfast.core.browser_session import IDLE_TIMEOUT, LINK_LIFETIME, MAX_LIFETIME, MAX_PER_KEY, BrowserSession
 from holdfast.core.event import RENEWALS, Event
 from holdfast.core.lease import Lease
-from holdfast.core.page import counted_columns
-from holdfast.core.principal import Principal
-from holdfast.core.row import Row
+from holdfast.core.principal import MACHINE, Principal
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.webhooks.delivery import Delivery
 from holdfast.store.changes import Answer
 from holdfast.store.damaged_rows import TABLES
 from holdfast.store.rows import ROW_TYPES
-
-
-def columns(record: type[Row | Event | Answer | BrowserSession | Delivery], alias: str = "") -> str:
-    """The columns of a record, in the order of its fields."""
-    return ", ".join(f"{alias}{name}" for name in record.__struct_fields__)
-
-
-class PageQuery(NamedTuple):
-    """A query for one page, whose last argument is the most records; `within_bytes` takes the most bytes after it.
-
-    It adds up bytes before anything large is fetched; `core.page.take_bytes` is the same rule.
-    """
-
-    plain: str
-    within_bytes: str
-
-    def call(self, size: tuple[int, int | None], *arguments: Any) -> tuple[Any, ...]:
-        """The statement and its arguments; `size` is the most records, and the most bytes or None."""
-        limit, max_bytes = size
-        if max_bytes is None:
-            return (self.plain, *arguments, limit)
-        return (self.within_bytes, *arguments, limit, max_bytes)
-
-
-def page_of(record: type[Row | Event | Delivery], where: str, *by: str, order: str = "ASC") -> PageQuery:
-    """The query for a page in the order of the columns `by`."""
-    table, key = TABLES[record]
-    chosen = ", ".join(dict.fromkeys((*key, *by)))
-    size = " + ".join(f"coalesce(octet_length({name}), 0)" for name in counted_columns(record))
-    ordered = ", ".join(f"{name} {order}" for name in by)
-    return PageQuery(
-        f"SELECT {columns(record)} FROM {table} WHERE {where} ORDER BY {ordered} LIMIT ?",
-        f"SELECT {columns(record, 'found.')} FROM"
-        f" (SELECT {chosen}, sum(size) OVER (ORDER BY {ordered}) - size AS before FROM"
-        f" (SELECT {chosen}, {size} AS size FROM {table} WHERE {where} ORDER BY {ordered} LIMIT ?) AS page) AS added"
-        f" CROSS JOIN {table} AS found WHERE {' AND '.join(f'found.{name} = added.{name}' for name in key)}"
-        f" AND before < ? ORDER BY {', '.join(f'added.{name} {order}' for name in by)}",
-    )
+from holdfast.store.sql.page_queries import columns, page_of
 
 
 def held_tasks(account: str, now: str) -> str:
@@ -89,7 +50,10 @@ OLDEST_DONE = (
 COUNT_SESSION_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND session = ?"
 COUNT_LIVE_LEASES = "SELECT count(*) FROM leases WHERE account = ? AND proof IS NOT NULL AND expires_at > ?"
 TOTAL_LIVE_LEASES = "SELECT count(*) FROM leases WHERE expires_at > ?"
-COUNT_PRINCIPALS = "SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL"
+COUNT_USERS = (
+    f"SELECT count(*) FROM principals WHERE account = ? AND revoked_at IS NULL AND source <> '{MACHINE}'"
+    " AND replace(' ' || scopes || ' ', ' admin ', '') = ' ' || scopes || ' '"
+)
 PRINCIPALS_BY_KEY = (
     f"SELECT {columns(Principal)} FROM principals WHERE key_hash = ? AND revoked_at IS NULL UNION ALL"
     f" SELECT {columns(Principal)} FROM principals WHERE old_key_hash = ? AND revoked_at IS NULL"
@@ -111,6 +75,11 @@ DUE = (
     " UNION ALL SELECT 'tasks', account, id, expires_at FROM tasks WHERE expires_at IS NOT NULL AND expires_at <= ?"
     " UNION ALL SELECT 'tasks', account, id, scheduled_at FROM tasks"
     " WHERE state = 'pending' AND NOT ready AND scheduled_at <= ?"
+    " UNION ALL SELECT 'tasks', account, id, changed_at FROM tasks WHERE releasing IS NOT NULL AND changed_at >= 0"
+    " UNION ALL SELECT 'tasks', account, id, deadline_at FROM tasks"
+    " WHERE state = 'pending' AND deadline_at IS NOT NULL AND deadline_at <= ?"
+    " UNION ALL SELECT 'questions', account, id, deadline_at FROM questions"
+    " WHERE state = 'open' AND deadline_at IS NOT NULL AND deadline_at <= ?"
     ") AS due WHERE ? IN ('', account) ORDER BY at, kind, account, id LIMIT ?"
 )
 NEXT_DEADLINE = (
@@ -119,7 +88,11 @@ NEXT_DEADLINE = (
     " UNION ALL SELECT min(waits_until) FROM reservations WHERE waits_until IS NOT NULL"
     " UNION ALL SELECT min(expires_at) FROM sessions WHERE ended_at IS NULL"
     " UNION ALL SELECT min(expires_at) FROM tasks WHERE expires_at IS NOT NULL"
-    " UNION ALL SELECT min(scheduled_at) + ? FROM tasks WHERE state = 'pending' AND NOT ready) AS deadlines"
+    " UNION ALL SELECT min(changed_at) FROM tasks WHERE releasing IS NOT NULL"
+    " UNION ALL SELECT min(scheduled_at) + ? FROM tasks WHERE state = 'pending' AND NOT ready"
+    " UNION ALL SELECT min(deadline_at) + ? FROM tasks WHERE state = 'pending' AND deadline_at IS NOT NULL"
+    " UNION ALL SELECT min(deadline_at) + ? FROM questions WHERE state = 'open' AND deadline_at IS NOT NULL"
+    ") AS deadlines"
 )
 HELD_AT = (
     "SELECT 'leases', account, id FROM leases WHERE kind = 'job' AND expires_at > ?"
@@ -168,35 +141,77 @@ TASK_IDS_BY_STATE = (
 TASKS_AMONG = page_of(Task, "account = ? AND id IN (SELECT value ->> 0 FROM json_each(?))", "id", order="DESC")
 TASKS_BY_TAG = page_of(Task, "account = ? AND tag = ? AND id < ?", "id", order="DESC")
 TASKS_BY_UNIQUE_KEY = page_of(Task, "account = ? AND unique_key = ? AND id < ?", "id", order="DESC")
+TASKS_WAITING = page_of(Task, "account = ? AND waits_for = ? AND id < ?", "id", order="DESC")
 TASKS_BY_ID = page_of(Task, "account = ? AND id < ?", "id", order="DESC")
 FINISHED_TASKS = (
     "SELECT account, id FROM tasks WHERE account = ? AND state IN ('completed', 'dead_letter', 'cancelled')"
-    " AND changed_at < ? AND (? OR state <> 'dead_letter') ORDER BY changed_at LIMIT ?"
+    " AND changed_at < ? AND (? OR state <> 'dead_letter') AND (NOT awaited OR (SELECT edge.dependent"
+    " FROM task_dependencies AS edge CROSS JOIN tasks AS dependent WHERE edge.account = tasks.account"
+    " AND edge.needed = tasks.id AND dependent.account = edge.account AND dependent.id = edge.dependent"
+    " AND dependent.state IN ('pending', 'claimed') LIMIT 1) IS NULL) ORDER BY changed_at LIMIT ?"
+)
+DEPENDENTS = (
+    "SELECT row.id, row.type, row.state, row.waits_for FROM task_dependencies AS edge CROSS JOIN tasks AS row"
+    " WHERE edge.account = ? AND edge.needed = ? AND edge.dependent > ? AND row.account = edge.account"
+    " AND row.id = edge.dependent ORDER BY edge.dependent LIMIT ?"
+)
+TASKS_WITH_RESULTS = (
+    "SELECT id, type, state, waits_for, CASE WHEN octet_length(result) <= ? THEN result END,"
+    " coalesce(octet_length(result), 0) FROM tasks WHERE account = ?"
+    " AND id IN (SELECT value ->> 0 FROM json_each(?)) ORDER BY id"
 )
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+COUNT_RESOLVED = (
+    "SELECT count(resolved_at) FROM (SELECT dead.resolved_at FROM task_counts AS counted CROSS JOIN tasks AS dead"
+    " WHERE counted.account = ? AND counted.state = 'dead_letter' AND counted.total > 0"
+    " AND dead.account = counted.account AND dead.type = counted.type AND dead.state = counted.state LIMIT ?) AS found"
+)
 # The head of each queue is one step along the index tasks_listed; `counted` lists the queues.
 QUEUES = (
     "SELECT type, total, (SELECT created_at FROM tasks WHERE tasks.account = counted.account"
     " AND tasks.type = counted.type AND tasks.state = 'pending' ORDER BY id LIMIT 1) AS oldest"
     " FROM task_counts AS counted WHERE account = ? AND state = 'pending' AND total > 0 ORDER BY oldest, type LIMIT ?"
 )
-NEXT_TO_EXPIRE = (
-    f"SELECT {columns(Task)} FROM tasks WHERE account = ? AND id IN (SELECT held.id FROM task_counts AS counted"
+NEXT_TO_EXPIRE = page_of(
+    Task,
+    "account = ? AND id IN (SELECT held.id FROM task_counts AS counted"
     " CROSS JOIN tasks AS held WHERE counted.account = ? AND counted.state = 'claimed' AND counted.total > 0"
     " AND held.account = counted.account AND held.type = counted.type AND held.state = counted.state"
-    " ORDER BY held.expires_at, held.id LIMIT ?) ORDER BY expires_at, id"
+    " ORDER BY held.expires_at, held.id LIMIT ?)",
+    "expires_at",
+    "id",
 )
 TASK_TOTALS = "SELECT state, CAST(sum(total) AS bigint) FROM task_counts GROUP BY state HAVING sum(total) <> 0"
-# Goes along the index from the first task of each account and priority to the next: the cost depends on the number of
-# priorities in use, not on the number of waiting tasks.
-OLDEST_READY = (
-    "WITH RECURSIVE heads(account, rank) AS (SELECT account, (SELECT -priority FROM tasks"
-    " WHERE tasks.account = counted.account AND ready ORDER BY -priority LIMIT 1)"
-    " FROM (SELECT DISTINCT account FROM task_counts WHERE state = 'pending' AND total > 0) AS counted"
-    " UNION ALL SELECT account, (SELECT -priority FROM tasks WHERE tasks.account = heads.account AND ready"
-    " AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads WHERE rank IS NOT NULL)"
-    " SELECT min((SELECT place FROM tasks WHERE tasks.account = heads.account AND -priority = heads.rank AND ready"
-    " ORDER BY place LIMIT 1)) FROM heads WHERE rank IS NOT NULL"
+
+
+def _oldest_in(queues: str, of_queue: str) -> str:
+    """The first place of the ready tasks in some queues: `queues` selects account and words, `of_queue` their tasks.
+
+    Goes along an index from the first task of each priority to the next: the cost depends on the number of priorities
+    in use, not on the number of waiting tasks.
+    """
+    ready = f"FROM tasks WHERE tasks.account = heads.account AND {of_queue} AND ready"
+    first = ready.replace("heads.", "queues.")
+    return (
+        f"WITH RECURSIVE {queues}, heads (account, words, rank) AS (SELECT account, words, (SELECT -priority {first}"
+        " ORDER BY -priority LIMIT 1) FROM queues UNION ALL SELECT account, words,"
+        f" (SELECT -priority {ready} AND -priority > heads.rank ORDER BY -priority LIMIT 1) FROM heads"
+        f" WHERE rank IS NOT NULL) SELECT min((SELECT place {ready} AND -priority = heads.rank ORDER BY place LIMIT 1))"
+        " FROM heads WHERE rank IS NOT NULL"
+    )
+
+
+_COUNTED = "SELECT DISTINCT account FROM task_counts WHERE state = 'pending' AND total > 0"
+_NEXT_SET = (
+    "SELECT requires FROM tasks WHERE tasks.account = {0}.account AND ready AND requires IS NOT NULL{1}"
+    " ORDER BY requires LIMIT 1"
+)
+OLDEST_READY = _oldest_in(f"queues AS (SELECT account, NULL AS words FROM ({_COUNTED}) AS counted)", "requires IS NULL")
+OLDEST_REQUIRING = _oldest_in(
+    f"sets (account, words) AS (SELECT account, ({_NEXT_SET.format('counted', '')}) FROM ({_COUNTED}) AS counted"
+    f" UNION ALL SELECT account, ({_NEXT_SET.format('sets', ' AND requires > sets.words')}) FROM sets"
+    " WHERE words IS NOT NULL), queues AS (SELECT account, words FROM sets WHERE words IS NOT NULL)",
+    "requires = heads.words",
 )
 LIVE_SESSIONS = page_of(Session, "account = ? AND id > ? AND ended_at IS NULL AND expires_at > ?", "id")
 SESSIONS = page_of(Session, "account = ? AND id > ?", "id")
@@ -241,6 +256,7 @@ FORGET_BROWSER_SESSIONS = (
 )
 ERASED = (
     *((row.table, "account, id") for row in ROW_TYPES),
+    ("task_dependencies", "account, needed, dependent"),
     ("reserved_paths", "account, space, prefix, id"),
     ("budgets", "subject, class"),
     ("task_counts", "account, type, state"),

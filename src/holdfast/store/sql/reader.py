@@ -21,13 +21,13 @@ from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
 from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 from holdfast.store.sql import queries
-from holdfast.store.sql.holdings_reader import HoldingsReader
+from holdfast.store.sql.dependency_reader import DependencyReader
 from holdfast.store.sql.records import Size, usable
 
 R = TypeVar("R", bound=Row)
 
 
-class SqlReader(HoldingsReader):
+class SqlReader(DependencyReader):
     """Reads the committed state with statements that both dialects share."""
 
     now: Instant
@@ -106,6 +106,8 @@ class SqlReader(HoldingsReader):
             return self.page(Task, queries.TASKS_BY_TAG, size, account, by.tag, before)
         if by.unique_key is not None:
             return self.page(Task, queries.TASKS_BY_UNIQUE_KEY, size, account, by.unique_key, before)
+        if by.waits_for is not None:
+            return self.page(Task, queries.TASKS_WAITING, size, account, by.waits_for, before)
         if by.type is None and by.state is None:
             return self.page(Task, queries.TASKS_BY_ID, size, account, before)
         return self._tasks_by_state(account, by, before, size)
@@ -140,7 +142,7 @@ class SqlReader(HoldingsReader):
     def counts(self, account: str) -> Counts:
         """Live leases and active principals of an account."""
         live = self.value(queries.COUNT_LIVE_LEASES, account, self.now)
-        return Counts(live, self.value(queries.COUNT_PRINCIPALS, account))
+        return Counts(live, self.value(queries.COUNT_USERS, account))
 
     def usage(self, account: str) -> tuple[Usage, int]:
         """What an account has used, and how many tasks are held."""
@@ -168,31 +170,35 @@ class SqlReader(HoldingsReader):
                 )
         return counts
 
+    def count_resolved(self, account: str, limit: int) -> int:
+        """How many of at most `limit` dead letters are resolved."""
+        return int(self.value(queries.COUNT_RESOLVED, account, limit))
+
     def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
         """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
         return [(found[0], found[1], found[2]) for found in self.execute(queries.QUEUES, account, limit)]
 
-    def next_to_expire(self, account: str, limit: int) -> list[Task]:
+    def next_to_expire(self, account: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Claimed tasks, those that expire first at the front."""
-        return self.rows(Task, queries.NEXT_TO_EXPIRE, account, account, limit)
+        return self.page(Task, queries.NEXT_TO_EXPIRE, (limit, max_bytes), account, account, limit)
 
     def totals(self) -> Totals:
         """Numbers over all accounts."""
         tasks = {state: total for state, total in self.execute(queries.TASK_TOTALS) if state in STATES}
-        oldest = self.value(queries.OLDEST_READY)
-        waited = 0 if oldest is None else max(self.now - oldest, 0)
+        heads = (self.value(queries.OLDEST_READY), self.value(queries.OLDEST_REQUIRING))
+        waited = max(self.now - min((at for at in heads if at is not None), default=self.now), 0)
         return Totals(self.value(queries.TOTAL_LIVE_LEASES, self.now), tasks, waited)
 
     # -- deadlines -------------------------------------------------------------------------------------------
 
     def due(self, limit: int, account: str = "") -> list[Key]:
         """Rows that have expired or become due."""
-        found = self.execute(queries.DUE, *[self.now] * 5, self.wall, account, limit)
-        return _keys(values[:3] for values in found)
+        found = self.execute(queries.DUE, *[self.now] * 5, *[self.wall] * 3, account, limit)
+        return list(dict.fromkeys(_keys(values[:3] for values in found)))
 
     def next_deadline(self) -> Instant | None:
         """When the next row expires or becomes due."""
-        at: Instant | None = self.value(queries.NEXT_DEADLINE, self.now - self.wall)
+        at: Instant | None = self.value(queries.NEXT_DEADLINE, *[self.now - self.wall] * 3)
         return at
 
     def held_at(self, instant: Instant) -> list[Key]:

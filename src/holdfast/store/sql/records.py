@@ -13,7 +13,7 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.event import Event
 from holdfast.core.row import Row
 from holdfast.store.damaged_rows import DamagedRows
-from holdfast.store.sql import queries
+from holdfast.store.sql.page_queries import PageQuery
 
 R = TypeVar("R", bound=Row)
 T = TypeVar("T", bound=msgspec.Struct)
@@ -38,7 +38,7 @@ class SqlRecords(ABC):
         """The result as rows, without damaged ones."""
         return [row for row in self.records(row_type, query, *arguments) if not isinstance(row, DamagedRow)]
 
-    def page(self, record_type: type[T], query: queries.PageQuery, size: Size, *arguments: Any) -> list[T]:
+    def page(self, record_type: type[T], query: PageQuery, size: Size, *arguments: Any) -> list[T]:
         """A page without damaged records: more are read in their place, so that only the last page is short."""
         limit, max_bytes = size
         extra, extra_bytes = 0, 0
@@ -51,7 +51,7 @@ class SqlRecords(ABC):
             texts = (value for record in damaged for value in record.columns.values() if isinstance(value, str | bytes))
             extra, extra_bytes = len(damaged), sum(len(os.fsencode(text)) for text in texts)
 
-    def event_page(self, query: queries.PageQuery, size: Size, *arguments: Any) -> list[Event]:
+    def event_page(self, query: PageQuery, size: Size, *arguments: Any) -> list[Event]:
         """A page of events; each damaged one is replaced."""
         return self.damaged_rows.events(self.execute(*query.call(size, *arguments)))
 

@@ -18,7 +18,7 @@ from holdfast.core.task import Task
 from holdfast.store.changes import Answer
 from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sql.column_groups import ColumnNames
-from holdfast.store.sql.queries import columns
+from holdfast.store.sql.page_queries import columns
 
 
 def _values(row: type[Row], column: str = "row.{0}") -> str:
@@ -28,7 +28,7 @@ def _values(row: type[Row], column: str = "row.{0}") -> str:
     return f"json_array({', '.join(values)})"
 
 
-def _array(row: type[Row], column: str = "row.{0}") -> str:
+def json_rows(row: type[Row], column: str = "row.{0}") -> str:
     """The rows found as one JSON array. As a blob: text that is not UTF-8 would make all of it unreadable."""
     return f"CAST(json_group_array({_values(row, column)}) AS blob)"
 
@@ -40,7 +40,8 @@ def with_blobs(row: type[Row], query: str) -> str:
     json_array() refuses blobs. No column has one unless it is damaged, and looking for them makes the query 12 to 40 %
     slower, so only a query that failed is executed again in this form.
     """
-    return query.replace(_array(row), _array(row, "iif(typeof(row.{0}) = 'blob', json_array(hex(row.{0})), row.{0})"))
+    value = "iif(typeof(row.{0}) = 'blob', json_array(hex(row.{0})), row.{0})"
+    return query.replace(json_rows(row), json_rows(row, value))
 
 
 def _placeholders(names: ColumnNames, count: int) -> str:
@@ -57,21 +58,21 @@ def _assignments(names: ColumnNames) -> str:
 # -- loading -----------------------------------------------------------------------------------------------------
 
 ROW_BY_KEY = {
-    row.table: f"SELECT {_array(row)} FROM json_each(?) AS wanted CROSS JOIN {row.table} AS row"
+    row.table: f"SELECT {json_rows(row)} FROM json_each(?) AS wanted CROSS JOIN {row.table} AS row"
     " ON row.account = wanted.value ->> 0 AND row.id = wanted.value ->> 1"
     for row in ROW_TYPES
 }
 LEASES_OF_SESSION = (
-    f"SELECT {_array(Lease)} FROM json_each(?) AS wanted CROSS JOIN leases AS row"
+    f"SELECT {json_rows(Lease)} FROM json_each(?) AS wanted CROSS JOIN leases AS row"
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
     " AND row.ephemeral AND row.proof IS NOT NULL"
 )
 RESERVATIONS_OF_SESSION = (
-    f"SELECT {_array(Reservation)} FROM json_each(?) AS wanted CROSS JOIN reservations AS row"
+    f"SELECT {json_rows(Reservation)} FROM json_each(?) AS wanted CROSS JOIN reservations AS row"
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1 AND row.proof IS NOT NULL"
 )
 RESERVATIONS_UNDER = (
-    f"SELECT {_array(Reservation)} FROM (SELECT paths.account, paths.id FROM json_each(?) AS wanted"
+    f"SELECT {json_rows(Reservation)} FROM (SELECT paths.account, paths.id FROM json_each(?) AS wanted"
     " CROSS JOIN reserved_paths AS paths ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1"
     " AND paths.prefix = wanted.value ->> 2 UNION SELECT paths.account, paths.id FROM json_each(?) AS wanted"
     " CROSS JOIN reserved_paths AS paths ON paths.account = wanted.value ->> 0 AND paths.space = wanted.value ->> 1"
@@ -79,35 +80,17 @@ RESERVATIONS_UNDER = (
     " AS found CROSS JOIN reservations AS row ON row.account = found.account AND row.id = found.id"
 )
 TASKS_OF_SESSION = (
-    f"SELECT {_array(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    f"SELECT {json_rows(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
     " ON row.account = wanted.value ->> 0 AND row.session = wanted.value ->> 1"
 )
 TASKS_UNDER_KEY = (
-    f"SELECT {_array(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
+    f"SELECT {json_rows(Task)} FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
     " ON row.account = wanted.value ->> 0 AND row.unique_key = wanted.value ->> 1"
     " AND row.unique_key IS NOT NULL AND row.state IN ('pending', 'claimed')"
 )
 KEYS_OF_TASKS = (
     "SELECT row.account, row.unique_key FROM json_each(?) AS wanted CROSS JOIN tasks AS row"
     " ON row.account = wanted.value ->> 0 AND row.id = wanted.value ->> 1 WHERE row.unique_key IS NOT NULL"
-)
-READY = (
-    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND type = ? AND ready"
-    " ORDER BY priority DESC, place, id LIMIT ?) AS row"
-)
-READY_ANY = (
-    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND ready"
-    " ORDER BY -priority, place, id LIMIT ?) AS row"
-)
-DUE_TASKS = (
-    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND type = ?"
-    " AND state = 'pending' AND NOT ready AND scheduled_at <= ? ORDER BY priority DESC, place, id LIMIT ?) AS row"
-)
-# The plus sign keeps SQLite from using the index by account, which has every task the account ever had; few tasks have
-# just come due.
-DUE_TASKS_ANY = (
-    f"SELECT {_array(Task)} FROM (SELECT * FROM tasks WHERE +account = ?"
-    " AND state = 'pending' AND NOT ready AND scheduled_at <= ? ORDER BY priority DESC, place, id LIMIT ?) AS row"
 )
 LAST_VERSIONS = (
     "SELECT wanted.value ->> 0, wanted.value ->> 1, max(version) FROM json_each(?) AS wanted CROSS JOIN events"

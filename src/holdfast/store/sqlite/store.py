@@ -128,6 +128,9 @@ class SqliteStore(SqlStore):
                     self._abandon(writer)
                     raise
 
+    def await_open_batches(self) -> None:
+        """Do nothing: a batch begins when the one before it, of any process, has ended."""
+
     @contextmanager
     def reserve(self) -> Iterator[bool]:
         """Keep other writers out while this thread runs batches, if none writes now or waits to."""

@@ -9,14 +9,14 @@ from operator import itemgetter
 from typing import Any
 
 import apsw
-import msgspec
 from msgspec.structs import astuple, replace
 
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
+from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, SpaceUse
-from holdfast.core.row import Instant, Key, Row
+from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.store.changes import Answer, Changes
@@ -27,17 +27,17 @@ from holdfast.store.rows import ROW_TYPES, LoadedRows, Rows, absent_subjects
 from holdfast.store.sql import queries as sql
 from holdfast.store.sql.column_groups import column_values, group_by_columns
 from holdfast.store.sqlite import clock as clocks
-from holdfast.store.sqlite import queries
+from holdfast.store.sqlite import dependency_queries, queries
+from holdfast.store.sqlite.loading import RowLoading, document
 from holdfast.store.sqlite.results import fetch
 
 MAX_RECORDS = 64
 """Records in one statement."""
 
 _ROW_TYPES = {row_type.table: row_type for row_type in ROW_TYPES}
-_encode = msgspec.json.Encoder().encode
 
 
-class SqliteTransaction:
+class SqliteTransaction(RowLoading):
     """A transaction between BEGIN IMMEDIATE and COMMIT."""
 
     def __init__(self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows) -> None:
@@ -60,20 +60,38 @@ class SqliteTransaction:
         self._add(rows, Task, queries.TASKS_OF_SESSION, needs.holdings)
         self._add(rows, Reservation, queries.RESERVATIONS_OF_SESSION, needs.holdings)
         if needs.paths:
-            under = (_document(needs.covering_prefixes()), _document(needs.prefixes_below()))
+            under = (document(needs.covering_prefixes()), document(needs.prefixes_below()))
             self._add_found(rows, Reservation, queries.RESERVATIONS_UNDER, under)
         unique_keys: list[Any] = [*needs.unique_keys]
         if needs.same_key_as:
-            unique_keys += self._execute(queries.KEYS_OF_TASKS, (_document(needs.same_key_as),)).fetchall()
+            unique_keys += self._execute(queries.KEYS_OF_TASKS, (document(needs.same_key_as),)).fetchall()
         self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
-        self._add_ready(rows, needs.ready)
+        running = self._add_queues(rows, needs)
+        self._add_claimable(rows, needs, running)
+        dependents = {} if not needs.dependents else self._add_dependents(rows, needs)
         self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
+        self._add(rows, Question, queries.ROW_BY_KEY[Question.table], list(rows.questions()))
         for key in needs.answers:
             rows.add_answers(self._damaged_rows.decode(Answer, fetch(self._execute, queries.ANSWER, key)))
         versions = self._last_versions(absent_subjects(needs, rows.known))
         loaded = Rows(self.now, rows.rows, rows.answers, versions=versions, damaged=rows.damaged, wall=self.wall)
+        loaded.dependents = dependents
+        loaded.running = running
         self._add_counts(loaded, needs)
         return loaded
+
+    def _add_dependents(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
+        """Add tasks that depend on others, and list them."""
+        found = {
+            (account, task): [
+                dependent
+                for (dependent,) in fetch(self._execute, dependency_queries.DEPENDENTS, (account, task, after, most))
+            ]
+            for account, task, after, most in rows.awaited(needs)
+        }
+        keys = [(account, dependent) for (account, _), each in found.items() for dependent in each]
+        self._add(rows, Task, queries.ROW_BY_KEY[Task.table], keys)
+        return found
 
     def _add_counts(self, loaded: Rows, needs: AllNeeds) -> None:
         """Add the numbers that the batch needs; most need none."""
@@ -93,36 +111,12 @@ class SqliteTransaction:
     def _usage(self, account: str) -> Usage:
         return next((Usage(*found) for found in self._execute(sql.USAGE, (account,))), Usage())
 
-    def _add_ready(self, rows: LoadedRows, queues: list[tuple[str, str, int]]) -> None:
-        """Add the first tasks of each queue, and scheduled tasks that have come due but are not marked ready yet."""
-        for account, task_type, limit in queues:
-            queue = (account, task_type) if task_type else (account,)
-            ready, due = (queries.READY, queries.DUE_TASKS) if task_type else (queries.READY_ANY, queries.DUE_TASKS_ANY)
-            for query, arguments in ((ready, queue), (due, (*queue, self.wall))):
-                damaged = -1
-                while damaged < len(rows.damaged):  # others are loaded in the place of damaged ones
-                    damaged = len(rows.damaged)
-                    self._add_found(rows, Task, query, (*arguments, limit + damaged))
-
     def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
         """The last versions of rows that were removed: the next row under that id continues from there."""
         if not absent:
             return {}
-        found = self._execute(queries.LAST_VERSIONS, (_document(list(absent)),))
+        found = self._execute(queries.LAST_VERSIONS, (document(list(absent)),))
         return {absent[account, subject]: version for account, subject, version in found}
-
-    def _add(self, rows: LoadedRows, row_type: type[Row], query: str, keys: Sequence[Any]) -> None:
-        """Add the rows with these keys, in one statement."""
-        if keys:
-            self._add_found(rows, row_type, query, (_document(keys),))
-
-    def _add_found(self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]) -> None:
-        found: Any
-        try:
-            found = self._execute(query, arguments).fetchone()
-        except apsw.SQLError:  # one of the rows has a blob
-            found = self._execute(queries.with_blobs(row_type, query), arguments).fetchone()
-        rows.add(self._damaged_rows.decode_document(row_type, found[0]))
 
     def count_claimable(self, needs: AllNeeds) -> None:
         """No other server writes meanwhile, so everything claimable was loaded."""
@@ -133,6 +127,10 @@ class SqliteTransaction:
         self._token += count
         return list(range(first, first + count))
 
+    def raise_tokens(self, floor: int) -> None:
+        """Move the counter ahead."""
+        self._token = max(self._token, floor)
+
     def set_clock(self, to: Instant) -> None:
         """Set the store's clock, and the times that are not in the log: what was waited for is due at once."""
         for statement in queries.SET_CLOCK:
@@ -141,21 +139,25 @@ class SqliteTransaction:
 
     def save(self, changes: Changes) -> None:
         """All rows that changed, their events and the remembered answers."""
-        for statement, saved in ((queries.update_row, changes.updates), (queries.insert_row, changes.inserts)):
+        for write, saved in ((queries.update_row, changes.updates), (queries.insert_row, changes.inserts)):
             for table, changed in saved.items():
                 for names, rows in group_by_columns(changed, changes.touched):
-                    self._write(partial(statement, _ROW_TYPES[table], names), rows, column_values(names))
+                    self._write(partial(write, _ROW_TYPES[table], names), rows, column_values(names))
         for table, deleted in changes.deletes.items():
-            self._execute(queries.DELETE_ROW[table], (_document([row.key[1:] for row in deleted]),))
-        if changes.paths_added:
-            self._execute(queries.ADD_PATHS, (_document(changes.paths_added),))
-        if changes.paths_removed:
-            self._execute(queries.REMOVE_PATHS, (_document(changes.paths_removed),))
+            self._execute(queries.DELETE_ROW[table], (document([row.key[1:] for row in deleted]),))
+        for statement, entries in (
+            (queries.ADD_PATHS, changes.paths_added),
+            (queries.REMOVE_PATHS, changes.paths_removed),
+            (dependency_queries.ADD_DEPENDENCIES, changes.dependencies_added),
+            (dependency_queries.REMOVE_DEPENDENCIES, changes.dependencies_removed),
+        ):
+            if entries:
+                self._execute(statement, (document(entries),))
         if changes.created:
             created = [(account, used.cycle, used.created) for account, used in changes.created.items()]
-            self._execute(queries.COUNT_CREATED, (_document(created),))
+            self._execute(queries.COUNT_CREATED, (document(created),))
         if changes.counts:
-            self._execute(queries.COUNT_TASKS, (_document([(*key, step) for key, step in changes.counts.items()]),))
+            self._execute(queries.COUNT_TASKS, (document([(*key, step) for key, step in changes.counts.items()]),))
         self._write(queries.insert_answer, changes.answers)
         self._save_events(changes)
         self._has_written = True
@@ -204,10 +206,6 @@ class SqliteTransaction:
             self._execute(statement(size), [*chain.from_iterable(map(columns, records[written : written + size]))])
             written += size
 
-    def _value(self, query: str, arguments: tuple[Any, ...]) -> int:
-        row: Any = self._execute(query, arguments).fetchone()
-        return int(row[0])
-
 
 def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading) -> Instant:
     """The store's time: by its own clock or by a test's, and never before the last commit."""
@@ -217,7 +215,3 @@ def current_time(clock: Clock | None, mark: clocks.Mark, reading: clocks.Reading
 def wall_time(clock: Clock | None, reading: clocks.Reading) -> Instant:
     """The time of the wall clock, or of a test's clock."""
     return reading.wall if clock is None else clock()
-
-
-def _document(records: Sequence[Any]) -> str:
-    return _encode(records).decode()

@@ -147,11 +147,6 @@ def work_over(why: str, *others: Action) -> Contract:
     return contract(action("stop_work", best=True, why=why), *others)
 
 
-def server_metrics() -> Contract:
-    """Metrics were returned; `admin_status` lists the held locks."""
-    return continue_work("These are the metrics.", action("admin_status"))
-
-
 # -- refusals ----------------------------------------------------------------------------------------------------
 
 

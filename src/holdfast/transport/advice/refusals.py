@@ -106,6 +106,10 @@ def _wait_for_task(refusal: Refusal) -> Contract:
     return contract(action("retry_after_wait", best=True, wait=wait), _look_at_task(refusal), retryable=True)
 
 
+def _cannot_do(refusal: Refusal) -> Contract:
+    return contract(action("fix_request", best=True, why=refusal.hint), _look_at_task(refusal))
+
+
 def _look_at_task(refusal: Refusal) -> Action:
     return action("check_task_status", refusal.subject) if refusal.subject else action("list_tasks")
 
@@ -189,6 +193,7 @@ _ADVICE: dict[str, Callable[[Refusal], Contract]] = {
     "invalid_transition": _wrong_state,
     "task_currently_claimed": _wait_for_task,
     "not_yet_claimable": _wait_for_task,
+    "capability_missing": _cannot_do,
     "task_not_found": _missing_task,
     "session_not_found": lambda _: sessions.missing(),
     "session_expired": lambda _: sessions.expired(),
@@ -199,6 +204,8 @@ _ADVICE: dict[str, Callable[[Refusal], Contract]] = {
     "reservation_not_found": lambda refusal: contract(
         action("list_reservations", best=True), action("fix_request", why=refusal.hint)
     ),
+    "question_not_found": lambda _: check_state("list_questions"),
+    "question_closed": lambda refusal: check_state("read_question", refusal.subject),
     "webhook_not_found": lambda _: check_state("list_webhooks"),
     "too_many_webhooks": lambda _: check_state("list_webhooks"),
     "purchase_not_found": lambda _: check_state("retry_checkout", operation="checkout"),

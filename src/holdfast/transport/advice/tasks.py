@@ -19,6 +19,7 @@ from holdfast.transport.advice.contract import (
     Advice,
     Contract,
     action,
+    check_state,
     continue_work,
     contract,
     prepared,
@@ -47,7 +48,8 @@ def for_task(task: Task, now: Instant, **more: Any) -> Advice:
     if task.state == tasks.CLAIMED and is_live(task, now):
         every = max(heartbeat_interval(task, now) // SECOND, 1)
         stop, left = task.cancel_requested, seconds_left(task.expires_at, now)
-        return prepared(_for_held_task, task.id, stop, left, every, *more.items())
+        last = tasks.is_last_lease(task)
+        return prepared(_for_held_task, task.id, (stop, last), left, every, *more.items())
     if task.state == tasks.CLAIMED:
         return contract(
             action("check_task_status", task.id, best=True, why="The lease has expired; read the task's new state."),
@@ -57,7 +59,7 @@ def for_task(task: Task, now: Instant, **more: Any) -> Advice:
             **more,
         )
     if task.state == tasks.PENDING:
-        return _CLAIM_NEXT
+        return _for_dependent(task.id) if task.waits_for == tasks.DEPENDENCIES else _CLAIM_NEXT
     if task.state == tasks.COMPLETED:
         return _for_output(task.output_id) if task.output_id else _COMPLETED
     if task.state == tasks.DEAD:
@@ -67,13 +69,21 @@ def for_task(task: Task, now: Instant, **more: Any) -> Advice:
     return _TAKEN_AWAY if tasks.was_taken_away(task) else _CANCELLED
 
 
-def _for_held_task(task_id: str, stop: bool, left: int, every: int, *more: tuple[str, Any]) -> Contract:  # noqa: FBT001
-    """The task is held for `left` more seconds; `stop` if its cancellation was requested."""
+def _for_held_task(task_id: str, flags: tuple[bool, bool], left: int, every: int, *more: tuple[str, Any]) -> Contract:
+    """The task is held for `left` more seconds.
+
+    `flags`: whether its cancellation was requested, and whether no heartbeat can extend the lease any more.
+    """
+    stop, last = flags
+    in_time = f"Within {left} s: its time is over then, and a heartbeat does not extend it."
     steps = [
-        action("complete_task", task_id, best=not stop, why="When it is done."),
+        action("complete_task", task_id, best=not stop, why=in_time if last else "When it is done."),
         action("fail_task", task_id, why="When it failed; it is retried while attempts are left."),
-        action("heartbeat", task_id, why="While you work, at the recommended interval."),
     ]
+    if last:
+        steps.append(action("release_task", task_id, why="If you cannot finish: release it with a checkpoint."))
+    else:
+        steps.append(action("heartbeat", task_id, why="While you work, at the recommended interval."))
     if stop:
         why = "Cancellation was requested: stop, then release or fail the task, and it is cancelled."
         steps = [action("stop_work", best=True, why=why), action("release_task", task_id), *steps]
@@ -84,6 +94,22 @@ def _for_held_task(task_id: str, stop: bool, left: int, every: int, *more: tuple
         recommended_heartbeat_interval_seconds=every,
         **dict(more),
     )
+
+
+def _for_dependent(task_id: str) -> Contract:
+    """The task waits for others."""
+    why = "It becomes ready when the tasks that it depends on have completed; see which have not."
+    return contract(
+        action("task_dependencies", task_id, best=True, why=why),
+        action("claim_task", why="Take the next task that is ready."),
+    )
+
+
+def dependencies_read(task_id: str, next_page: str | None) -> Contract:
+    """What a task needs and what needs it; `next_page` is the query of the next page."""
+    if next_page is not None:
+        return check_state("task_dependencies", task_id, query=next_page)
+    return continue_work("That is all of it.", action("check_task_status", task_id))
 
 
 def _for_output(output_id: str) -> Contract:

@@ -19,6 +19,9 @@ MEANINGS = {
     NOT_ALLOWED: "`files check`, `guard`: another owner has claimed a file (-E changes this status)",
 }
 
+WORDS = ("ok", "held", "usage", "missing", "key", "lost", "limit", "unreachable", "done", "file claimed")
+"""The same in a word or two, by number."""
+
 _BY_CODE = {
     "task_currently_claimed": HELD,
     "not_yet_claimable": HELD,

@@ -4,22 +4,50 @@ from __future__ import annotations
 
 from difflib import get_close_matches
 
-from holdfast.transport.cli.table import COMMON, GROUPS, VERBS, arguments_of, first_words, second_words
-from holdfast.transport.cli.verbs.verb import Argument, Verb
+from holdfast.transport.cli import exit_status
+from holdfast.transport.cli.durations import EXPLAINED as DURATIONS
+from holdfast.transport.cli.table import GROUPS, VERBS, arguments_of, common_arguments_of, first_words, second_words
+from holdfast.transport.cli.verbs.verb import DURATION, Argument, Verb
 
 _WIDTH = 30
+_FULL_LINE, _NARROWEST = 90, 70
+"""Characters from which on a line of a paragraph is followed by another, and the narrowest terminal that is minded."""
 
 
 def overview() -> str:
     """All verbs by group; verbs of two words are listed on one line by their first word."""
-    lines = ["usage: holdfast VERB …", "", "One live owner, a visible history and automatic recovery for agent work."]
+    lines = ["usage: holdfast VERB …: one live owner, a visible history and automatic recovery for agent work."]
     for title, verbs in GROUPS:
-        lines += ["", f"{title}:"]
-        lines += [f"  {verb.name:<18} {verb.summary}" for verb in verbs if " " not in verb.name]
+        lines.append(f"{title}:")
+        lines += [f"  {verb.name:<15} {verb.summary}" for verb in verbs if verb.for_people and " " not in verb.name]
         firsts = dict.fromkeys(verb.name.split()[0] for verb in verbs if " " in verb.name)
-        lines += [f"  {first:<18} {', '.join(second_words(first))}" for first in firsts]
-    lines += ["", "`holdfast VERB --help` describes a verb. `holdfast --version` prints the version."]
+        lines += [f"  {first:<15} {', '.join(second_words(first))}" for first in firsts]
+    lines += [
+        "",
+        "First steps: `holdfast serve`, `holdfast run deploy/web -- ./deploy.sh`, `holdfast top`.",
+        "`holdfast VERB --help` describes a verb, `holdfast doctor` says what is wrong.",
+        f"Exit status {', '.join(f'{status} {word}' for status, word in enumerate(exit_status.WORDS))}.",
+    ]
     return "\n".join(lines)
+
+
+def fit(text: str, width: int) -> str:
+    """A help text for a terminal: longer lines continue below their last column."""
+    import re
+    import textwrap
+
+    lines: list[str] = []
+    for line in text.splitlines():
+        if lines and len(lines[-1]) > _FULL_LINE and line[:1].strip():  # the continuation of a paragraph
+            lines[-1] += f" {line}"
+        else:
+            lines.append(line)
+    shown: list[str] = []
+    for line in lines:
+        columns = re.match(r"  \S.*?\s{2,}(?=\S)|\s*", line)
+        indent = " " * (columns.end() if columns else 0)
+        shown += textwrap.wrap(line, max(width, _NARROWEST), subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return "\n".join(shown)
 
 
 def suggest(word: str) -> str:
@@ -37,11 +65,13 @@ def group_help(first: str) -> str:
 def verb_help(verb: Verb) -> str:
     """Usage, summary and flags of one verb."""
     lines = [usage(verb), "", f"{verb.summary[0].upper()}{verb.summary[1:]}."]
-    own = [argument for argument in arguments_of(verb) if argument not in COMMON]
-    for arguments in (own, COMMON if verb.calls_server else ()):
+    own = verb.arguments
+    for arguments in (own, common_arguments_of(verb)):
         if arguments:
             lines.append("")
             lines += [_line(argument) for argument in arguments]
+    if any(argument.value == DURATION for argument in own):
+        lines += ["", DURATIONS]
     if verb.more:
         lines += ["", verb.more]
     return "\n".join(lines)

@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TextIO
 
 from holdfast import __version__
 from holdfast.transport.cli import exit_status
@@ -19,7 +19,7 @@ from holdfast.transport.cli.verbs.verb import Argument, Invocation, Verb, WrongU
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 _CALL = "holdfast.transport.cli.commands.call"
-_NUMBERS: dict[Any, str] = {int: "expected a whole number", float: "expected a number"}
+_NUMBERS: dict[Any, str] = {int: "expected a whole number"}
 
 
 def main() -> None:
@@ -41,8 +41,10 @@ def _main(words: list[str]) -> int:
         print(f"holdfast {__version__}")
         return exit_status.OK
     if words in (["--help"], ["-h"], ["help"]):
-        print(help_text.overview())
+        _print_help(help_text.overview())
         return exit_status.OK
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     verb, rest = find_verb(words)
     if verb is None:
         return _report_unknown_verb(words)
@@ -56,7 +58,7 @@ def _main(words: list[str]) -> int:
 def _run(verb: Verb, arguments: dict[str, Any]) -> int:
     """Import the verb's implementation and call it; report an error of the server or of the arguments."""
     output, conflict_status = arguments.pop("output", None) or "text", arguments.pop("conflict_status", None)
-    invocation = Invocation(verb, arguments, output, conflict_status)
+    invocation = Invocation(verb, arguments, output, conflict_status, arguments.pop("fields", None) or ())
     module, _, function = verb.command.partition(":")
     command = getattr(import_module(f"holdfast.transport.cli.{module}"), function)
     if not verb.calls_server:
@@ -77,14 +79,27 @@ def _report_unknown_verb(words: list[str]) -> int:
     first = next(iter(words), "")
     if any(name.startswith(f"{first} ") for name in VERBS):
         is_help = any(word in {"-h", "--help"} for word in words)
-        print(help_text.group_help(first), file=sys.stdout if is_help else sys.stderr)
-        return exit_status.OK if is_help else exit_status.USAGE
+        second = next((word for word in words[1:] if not word.startswith("-")), "")
+        if second:
+            print(f"holdfast: unknown verb {f'{first} {second}'!a}", file=sys.stderr)
+        _print_help(help_text.group_help(first), sys.stdout if is_help and not second else sys.stderr)
+        return exit_status.OK if is_help and not second else exit_status.USAGE
     if first:
         print(f"holdfast: unknown verb {first!a}{help_text.suggest(first)}", file=sys.stderr)
         print("usage: holdfast VERB …; `holdfast --help` lists every verb", file=sys.stderr)
     else:
-        print(help_text.overview(), file=sys.stderr)
+        _print_help(help_text.overview(), sys.stderr)
     return exit_status.USAGE
+
+
+def _print_help(text: str, stream: TextIO | None = None) -> None:
+    """Print a help text, on a terminal in its width."""
+    stream = stream or sys.stdout
+    if stream.isatty():
+        import shutil
+
+        text = help_text.fit(text, shutil.get_terminal_size().columns)
+    print(text, file=stream)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -92,8 +107,8 @@ class _Parser(argparse.ArgumentParser):
 
     verb: Verb
 
-    def format_help(self) -> str:
-        return help_text.verb_help(self.verb) + "\n"
+    def print_help(self, file: Any = None) -> None:
+        _print_help(help_text.verb_help(self.verb), file)
 
     def error(self, message: str) -> NoReturn:
         self.exit(self.verb.usage_status, f"holdfast: {message}\n{help_text.usage(self.verb)}\n")
@@ -145,6 +160,8 @@ def _value_parser(argument: Argument) -> Any:
     """The argument's parser, with an error message that says what was expected."""
 
     def parse(text: str) -> Any:
+        if argument.is_positional and not text:
+            raise argparse.ArgumentTypeError("must not be empty")
         try:
             return argument.kind(text)
         except (ValueError, OSError) as error:

@@ -11,8 +11,9 @@ _INTRODUCTION = """\
 
 Generated from the output of `holdfast VERB --help`; a test compares them.
 
-**Server.** `--url`, else `HOLDFAST_URL`, else `http://127.0.0.1:7700`. `HOLDFAST_CA_BUNDLE` names a file with
-certificates to trust instead of the system's.
+**Server.** `--url`, else `HOLDFAST_URL`, else `http://127.0.0.1:7700`. `localhost:7700` and other loopback addresses
+need no scheme; those of other machines begin with `https://`. `HOLDFAST_CA_BUNDLE` names a file with certificates to
+trust instead of the system's.
 
 **Key.** The first that is found:
 
@@ -34,20 +35,34 @@ process. It is not sent over plain HTTP to another machine unless `HOLDFAST_ALLO
 **Lease ids.** What `claim`, `reserve`, `next` and `task claim` were granted is remembered, so `heartbeat`, `release`,
 `guard`, `files heartbeat`, `files release` and the verbs of a task's holder need no `--lease`. Each server and agent
 has a file in `~/.local/state/holdfast/agents`, readable only by you. The agent is `--owner` (of a task `--worker`),
-else `HOLDFAST_OWNER`, else user@host: give each agent of a machine a name of its own, and none releases what another
-claimed. A lease that was released or lost is forgotten. `--lease` comes first, then, inside `holdfast run`, the lease
-of its job. `mine` lists what the key holds.
+else `HOLDFAST_OWNER`, else user@host (the user is `USER`, `LOGNAME`, the passwd entry, or `uid-` and the number):
+give each agent of a machine a name of its own, and none releases what another claimed. A lease that was released or
+lost is forgotten. `--lease` comes first, then, inside `holdfast run`, the lease of its job. `mine` lists what the key
+holds.
 
-**Output.** Results go to stdout, messages to stderr. On a terminal, text output has columns and bold names (`NO_COLOR`
-turns bold off); elsewhere each line is a name, a tab and a value. `-o wide` prints every field in full, `-o json` the
-server's document on one line, `-o yaml` the same as YAML. Text output shows control, invisible and bidirectional
-characters as codes, because agents may have written them.
+**Durations.** Every flag with a DURATION takes seconds (`90`), or numbers with `ms`, `s`, `m`, `h` or `d`: `90s`,
+`5m`, `1.5h`, `1h30m`.
+
+**Output.** Results go to stdout, messages to stderr. On a terminal, tables have columns that fit its width, times
+such as `2 min ago`, and colours by state, which `NO_COLOR` turns off; `events` and `task history` show who did what,
+and not all data. Elsewhere rows are lines with tabs, and a single answer is lines with a name, a tab and a value, all
+exact. `-o wide` prints every field in full, with exact times, also on a terminal; `-o json` the server's document on
+one line, `-o yaml` the same as YAML. Text output shows control, invisible and bidirectional characters as codes,
+because agents may have written them.
+
+**Fields.** `--fields` prints only the values of some fields, with tabs between them, a line for each row of a list:
+`lease=$(holdfast claim deploy/web --fields lease_id)`. `payload.pr` is a field inside another, `paths.0` the first of
+a list; `-` stands for null. With `-o json` or `-o yaml` the document has only these fields; lists keep their shape.
+The exit status still says what happened.
+
+**Completion.** `eval "$(holdfast completion bash)"` completes verbs, flags, their values, names of held jobs and ids.
 
 ```sh
-holdfast run deploy/web -w 60 -- ./deploy.sh                  # one at a time, on all machines
+holdfast run deploy/web -w 5m -- ./deploy.sh                  # one at a time, on all machines
 holdfast reserve --space acme/shop src/auth/ README.md -- ./edit.sh   # nobody else changes these files meanwhile
 holdfast task create review --payload '{"pr": 1842}'
-holdfast next review -w 300 -o json                           # waits for a task
+holdfast next review -w 5m -o json                            # waits for a task
+holdfast task ls --status pending --fields id,payload.pr      # values alone, for scripts
 holdfast events --follow --kind 'task.*'
 holdfast claim deploy/api
 holdfast release deploy/api                                   # the lease id is remembered

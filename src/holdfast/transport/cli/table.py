@@ -10,16 +10,17 @@ from holdfast.transport.cli.verbs.agents import AGENT_VERBS
 from holdfast.transport.cli.verbs.events import EVENT_VERBS
 from holdfast.transport.cli.verbs.jobs import JOB_VERBS
 from holdfast.transport.cli.verbs.keys import DASHBOARD_VERBS, KEY_VERBS
+from holdfast.transport.cli.verbs.queues import QUEUE_VERBS
 from holdfast.transport.cli.verbs.reservations import RESERVATION_VERBS
 from holdfast.transport.cli.verbs.server import PROGRAM_VERBS, SERVER_VERBS
 from holdfast.transport.cli.verbs.sessions import ELECTION_VERBS, SESSION_VERBS
 from holdfast.transport.cli.verbs.tasks import TASK_VERBS
-from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output
+from holdfast.transport.cli.verbs.verb import FIELDS, OUTPUT, Argument, Verb, flag
 from holdfast.transport.cli.verbs.webhooks import WEBHOOK_VERBS
 
 GROUPS: tuple[tuple[str, tuple[Verb, ...]], ...] = (
     ("Jobs, and files of a repository", (*JOB_VERBS, *RESERVATION_VERBS)),
-    ("Tasks, events and webhooks", (*TASK_VERBS, *EVENT_VERBS, *WEBHOOK_VERBS)),
+    ("Tasks, events and webhooks", (*TASK_VERBS, *QUEUE_VERBS, *EVENT_VERBS, *WEBHOOK_VERBS)),
     (
         "Sessions, elections and keys; lock and election are compatible with OctoStore",
         (*SESSION_VERBS, *ELECTION_VERBS, *KEY_VERBS, *OCTOSTORE_VERBS),
@@ -33,15 +34,23 @@ JOB_LEASE, RESERVATION_LEASE = "HOLDFAST_LEASE", "HOLDFAST_RESERVATION_LEASE"
 """Variables that `run` and `reserve` set for their command. Two, because one may run inside the other."""
 
 COMMON: tuple[Argument, ...] = (
-    output("output format (text)"),
+    OUTPUT,
     flag("--url", "url", "URL", "address of the server ($HOLDFAST_URL, or http://127.0.0.1:7700)"),
     flag("--key-file", "key_file", "FILE", "file with the key, readable only by you; - for stdin ($HOLDFAST_API_KEY)"),
 )
-"""Flags of every verb that calls a server."""
+"""Flags of every verb that calls a server; those that print its answer have --fields too."""
 
 
 def arguments_of(verb: Verb) -> tuple[Argument, ...]:
-    return (*verb.arguments, *COMMON) if verb.calls_server else verb.arguments
+    return (*verb.arguments, *common_arguments_of(verb))
+
+
+def common_arguments_of(verb: Verb) -> tuple[Argument, ...]:
+    """The flags that it shares with others."""
+    if not verb.calls_server:
+        return ()
+    first, *others = COMMON
+    return (first, FIELDS, *others) if verb.operation else COMMON
 
 
 def find_verb(words: list[str]) -> tuple[Verb | None, list[str]]:

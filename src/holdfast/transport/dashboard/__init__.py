@@ -5,6 +5,8 @@ template renders what the page returns. The dashboard decides nothing: a page re
 action submits an engine command through `request.ctx.run` with `request.cause()`, so the event log records who did
 it.
 
+`reference/` is different: the API reference, which is shown to everybody.
+
 To add a page:
 
 1. A module in `pages/` that ends in `PAGE = Page(name, title, key, operation, show, show_one, actions)`, and its

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from msgspec.structs import replace
+
 from holdfast import __version__
-from holdfast.core.errors import Forbidden, HoldfastError, RateLimited, Unauthenticated
+from holdfast.core.errors import Forbidden, HoldfastError, Invalid, RateLimited, Unauthenticated
 from holdfast.core.names import is_storable
 from holdfast.core.plan import MUTATION, READ
 from holdfast.core.principal import Principal
@@ -17,7 +19,8 @@ from holdfast.transport.dashboard.access.permissions import check_use
 from holdfast.transport.dashboard.access.sign_in import SignIn
 from holdfast.transport.dashboard.live_updates import LiveUpdates
 from holdfast.transport.dashboard.page import LIVE, Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.pages import PAGES
+from holdfast.transport.dashboard.pages import PAGES, dead_letters, questions
+from holdfast.transport.dashboard.reference.pages import Reference, is_reference
 from holdfast.transport.dashboard.static_files import StaticFiles
 from holdfast.transport.dashboard.templating import Templates, segment
 from holdfast.transport.http.api.errors import code_and_message, status_of
@@ -48,6 +51,7 @@ class Dashboard:
         self._guard = RequestGuard(ctx.settings)
         self._sign_in = SignIn(ctx)
         self._live_updates = LiveUpdates(self._sign_in)
+        self._reference = Reference(ctx)
         self._static_files = StaticFiles()
         self._pages = {page.name: page for page in PAGES}
         self._templates = Templates(self._static_files, self._pages.keys())
@@ -64,18 +68,17 @@ class Dashboard:
                 return await self._post(request, path)
             if request.scope["method"] not in {"GET", "HEAD"}:
                 raise HttpRefusal(405, "use GET or POST", headers=((b"allow", b"GET, HEAD, POST"),))
-            if path.startswith("/ui/enter/"):
-                secret = path.removeprefix("/ui/enter/")
-                return self._render_signed_out(request, TemplateResponse("sign-in-link.html", {"secret": secret}))
+            if is_reference(path) or path.startswith("/ui/enter/"):
+                return self._render_signed_out(request, await self._show_public(request, path))
             page_request = await self._sign_in.authenticate(request)
             if page_request is None:
                 raise Unauthenticated("sign in to see this page")
             if path == LIVE:
                 return await self._live_updates.answer(page_request)
             await self._charge(page_request, READ)
-            return self._render(page_request, *await self._show(page_request, path))
+            return await self._render(page_request, *await self._show(page_request, path))
         except HoldfastError as error:
-            return self._render_error(request, page_request, error)
+            return await self._render_error(request, page_request, error)
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -98,6 +101,12 @@ class Dashboard:
             raise HttpRefusal(404, "there is no such page")
         return page, await show(page_request)
 
+    async def _show_public(self, request: Request, path: str) -> TemplateResponse:
+        """A page for everybody."""
+        if is_reference(path):
+            return await self._reference.answer(request, path)
+        return TemplateResponse("sign-in-link.html", {"secret": path.removeprefix("/ui/enter/")})
+
     async def _post(self, request: Request, path: str) -> Response:
         self._guard.check_sender(request)
         form = await read_form(request)
@@ -110,9 +119,16 @@ class Dashboard:
         page_request = await self._sign_in.authenticate(request)
         if page_request is None:
             raise Unauthenticated("you have been signed out: sign in again")
-        check_token(form, page_request.token)
-        if path == "/ui/sign-out":
-            return _redirect("/", await self._sign_in.sign_out(page_request))
+        try:
+            check_token(form, page_request.token)
+            if path == "/ui/sign-out":
+                return _redirect("/", await self._sign_in.sign_out(page_request))
+            return await self._act(page_request, form, path)
+        except HoldfastError as error:
+            return await self._render_error(request, page_request, error)
+
+    async def _act(self, page_request: PageRequest, form: dict[str, str], path: str) -> Response:
+        """Run the action of a form. If it is refused, its page is shown again with the reason and what was typed."""
         page, page_request.item = self._route(path)
         operation, action = page.actions.get(form.get("act", ""), ("", None))
         if action is None:
@@ -121,9 +137,18 @@ class Dashboard:
         check_use(page_request.by, operation, "your key may read this, but not change it")
         await self._charge(page_request, MUTATION)
         page_request.form = form
-        done = await action(page_request)
+        show = page.show_one if page_request.item else page.show
+        try:
+            done = await action(page_request)
+        except HoldfastError as error:
+            if show is None:
+                raise
+            response = await show(page_request)
+            variables = response.variables | {"refusal": _message(error), "form": form}
+            again = TemplateResponse(response.template, variables, status_of(error))
+            return await self._render(page_request, page, again)
         if isinstance(done, TemplateResponse):
-            return self._render(page_request, page, done)
+            return await self._render(page_request, page, done)
         return _redirect(f"/ui/{page.name}/{segment(page_request.item)}?done={done}")
 
     async def _charge(self, page_request: PageRequest, limit_class: str) -> None:
@@ -134,32 +159,40 @@ class Dashboard:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _render(self, page_request: PageRequest, page: Page, response: TemplateResponse) -> Response:
+    async def _render(
+        self, page_request: PageRequest, page: Page, response: TemplateResponse, headers: tuple[Header, ...] = ()
+    ) -> Response:
         variables = self._common_variables(page_request.http) | {
             "by": page_request.by,
             "token": page_request.token,
             "page": page,
             "navigation": [each for each in PAGES if each.key and each.may_see(page_request.by)],
+            "dead_letters": await dead_letters.count_open(page_request),
+            "open_questions": await questions.count_open(page_request),
             "layout": "live-layout.html" if page_request.wants_fragments else "layout.html",
             "done": page_request.query.get("done", ""),
+            "refusal": "",
+            "form": {},
         }
         body = self._templates.render(response.template, variables | response.variables)
-        return Response(response.status, body, HEADERS, _HTML)
+        return Response(response.status, body, (*HEADERS, *headers), _HTML)
 
     def _render_signed_out(
         self, request: Request, response: TemplateResponse, headers: tuple[Header, ...] = ()
     ) -> Response:
         """A page for a browser that is not signed in."""
-        body = self._templates.render(response.template, self._common_variables(request) | response.variables)
+        variables = self._common_variables(request) | {"layout": "signed-out-layout.html"} | response.variables
+        body = self._templates.render(response.template, variables)
         return Response(response.status, body, (*HEADERS, *headers), _HTML)
 
-    def _render_error(self, request: Request, page_request: PageRequest | None, error: HoldfastError) -> Response:
+    async def _render_error(self, request: Request, page_request: PageRequest | None, error: HoldfastError) -> Response:
         status = status_of(error)
-        message = code_and_message(error, status)[1]
+        message = _message(error)
         headers: tuple[Header, ...] = error.headers if isinstance(error, HttpRefusal) else ()
         if isinstance(error, RateLimited):
             headers = ((b"retry-after", str(error.retry_after).encode()),)
-        if isinstance(error, Unauthenticated) or (page_request is None and isinstance(error, RateLimited)):
+        is_sign_in = page_request is None and not is_reference(request.scope["path"])
+        if isinstance(error, Unauthenticated) or (is_sign_in and isinstance(error, RateLimited)):
             is_form = request.scope["method"] == "POST"
             address = "/" if is_form else _address(request)
             variables = {"next": address, "error": message if is_form else ""}
@@ -167,7 +200,11 @@ class Dashboard:
                 status = 200  # the sign-in page at `/` is no error
             response = TemplateResponse("sign-in.html", variables, status)
         else:
-            response = TemplateResponse("error.html", {"status": status, "error": message}, status)
+            # What is absent and what the key may not see get the same page, so it does not repeat the address.
+            response = TemplateResponse("error.html", {"status": status, "error": message, "address": "/"}, status)
+            if page_request is not None:
+                page = replace(PAGES[0], name="", title="Error")
+                return await self._render(page_request, page, response, headers)
         return self._render_signed_out(request, response, headers)
 
     def _common_variables(self, request: Request) -> dict[str, Any]:
@@ -179,6 +216,12 @@ class Dashboard:
             "home": self._ctx.settings.home,
             "path_assignment": labels.path_for_commands(self._ctx.settings.host),
         }
+
+
+def _message(error: HoldfastError) -> str:
+    """Why a request was refused; of a form with several wrong fields, all of them."""
+    wrong = [each["message"] for each in error.errors] if isinstance(error, Invalid) else []
+    return "; ".join(dict.fromkeys(wrong)) or code_and_message(error, status_of(error))[1]
 
 
 def _check_page(page: Page, by: Principal) -> None:

@@ -8,7 +8,9 @@ import msgspec
 
 from holdfast.core.errors import Conflict
 from holdfast.core.row import Instant
+from holdfast.core.task import Task
 from holdfast.store.contract import Reader
+from holdfast.store.contract.reads import usable_row
 from holdfast.transport.dashboard.task_filter import DashboardFilter, is_unchanged_since
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.task_filter import NEWEST, SCAN_PAGE, TaskPage, find_tasks
@@ -44,6 +46,8 @@ async def collect(ctx: HandlerContext, account: str, filters: DashboardFilter, m
 
 async def _scan(ctx: HandlerContext, account: str, filters: DashboardFilter, moment: Instant) -> tuple[list[str], bool]:
     """(ids, whether all tasks were read). Each page is a read of its own, so that other requests run in between."""
+    if filters.ids:
+        return await ctx.read(partial(_read_selected, account=account, filters=filters, moment=moment)), True
     found: list[str] = []
     before = NEWEST
     for _ in range(0, MAX_TASKS + SCAN_PAGE if filters.is_counted else SCAN_LIMIT, SCAN_PAGE):
@@ -59,6 +63,11 @@ async def _scan(ctx: HandlerContext, account: str, filters: DashboardFilter, mom
 
 def _read_page(reader: Reader, account: str, filters: DashboardFilter, before: str) -> TaskPage:
     return find_tasks(reader, account, filters, before, limit=SCAN_PAGE, scan_limit=SCAN_PAGE)
+
+
+def _read_selected(reader: Reader, account: str, filters: DashboardFilter, moment: Instant) -> list[str]:
+    rows = [usable_row(reader, Task, account, task_id) for task_id in dict.fromkeys(filters.ids.split())]
+    return [row.id for row in rows if row is not None and filters.matches(row) and is_unchanged_since(row, moment)]
 
 
 def _stored_count(reader: Reader, account: str, filters: DashboardFilter) -> int:

@@ -1,17 +1,20 @@
-"""Groups dead letters by type and failure reason; reasons that differ only in numbers, ids or quotes are one group."""
+"""Groups dead letters by failure reason; reasons that differ only in numbers, ids or quotes are one group."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 
 import msgspec
 
 from holdfast.core import task as tasks
 from holdfast.core.row import Instant
-from holdfast.core.task import LAPSED, Task
+from holdfast.core.task import LAPSED, Attempt, Task
+from holdfast.transport.dashboard.labels import duration
 
-MAX_REASON = 120
+MAX_REASON, MAX_TEXT = 120, 240
+NOT_RENEWED = "lease expired: its worker did not renew it"
 
 _VARIABLE_PARTS = (
     (re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F-]{22}"), "<id>"),
@@ -23,12 +26,13 @@ _VARIABLE_PARTS = (
 
 
 class FailureGroup(msgspec.Struct):
-    """Dead letters of one type with one reason."""
+    """Dead letters with one reason."""
 
-    type: str
     reason: str
     count: int
     newest: Example
+    types: Counter[str]
+    """How many there are of each type."""
 
 
 class Example(msgspec.Struct, frozen=True):
@@ -36,17 +40,35 @@ class Example(msgspec.Struct, frozen=True):
 
     id: str
     changed_at: Instant
-    failure_reason: str
+    text: str
+    """Why the task failed, in the words of its worker or of the server."""
 
 
 def group_reason(task: Task) -> str:
     """The reason that names a task's group: its error code, else its failure reason without the variable parts."""
-    if task.dead_cause == LAPSED:
-        return "lease expired"
     attempt = tasks.last_attempt(task)
+    if task.dead_cause == LAPSED:
+        return "lease expired: the session of its worker ended" if _ended_with_session(attempt) else NOT_RENEWED
     if attempt is not None and attempt.code:
         return attempt.code[:MAX_REASON]
     return normalize_reason(task.failure_reason or "")
+
+
+def failure_text(task: Task) -> str:
+    """Why a dead letter failed. Of an expired lease: who held it, and the last that its worker reported."""
+    if task.dead_cause != LAPSED:
+        return (task.failure_reason or "")[:MAX_REASON]
+    attempt = tasks.last_attempt(task)
+    worker = (attempt.worker if attempt else None) or "an unnamed worker"
+    how = "its session ended" if _ended_with_session(attempt) else f"no renewal for {duration(tasks.lease_ttl(task))}"
+    note = f"; last note: {attempt.note}" if attempt and attempt.note else ""
+    earlier = f"; failure before: {task.failure_reason}" if task.failure_reason else ""
+    return f"held by {worker}, {how}{note}{earlier}"[:MAX_TEXT]
+
+
+def _ended_with_session(attempt: Attempt | None) -> bool:
+    """Whether the lease ended because the session it was claimed for had expired."""
+    return attempt is not None and attempt.reason is not None
 
 
 def normalize_reason(reason: str) -> str:
@@ -61,19 +83,20 @@ class FailureGroups:
 
     def __init__(self) -> None:
         self.count = 0
-        self._groups: dict[tuple[str, str], FailureGroup] = {}
+        self._groups: dict[str, FailureGroup] = {}
 
     def add(self, found: Iterable[Task]) -> None:
         """Add tasks to their groups."""
         for task in found:
             self.count += 1
             reason = group_reason(task)
-            example = Example(task.id, task.changed_at, (task.failure_reason or "")[:MAX_REASON])
-            group = self._groups.setdefault((task.type, reason), FailureGroup(task.type, reason, 0, example))
+            example = Example(task.id, task.changed_at, failure_text(task))
+            group = self._groups.setdefault(reason, FailureGroup(reason, 0, example, Counter()))
             group.count += 1
+            group.types[task.type] += 1
             if example.changed_at > group.newest.changed_at:
                 group.newest = example
 
     def largest(self) -> list[FailureGroup]:
         """All groups, largest first."""
-        return sorted(self._groups.values(), key=lambda group: (-group.count, group.type, group.reason))
+        return sorted(self._groups.values(), key=lambda group: (-group.count, group.reason))

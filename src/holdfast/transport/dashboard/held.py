@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -12,14 +12,19 @@ from holdfast.core import offer as offers
 from holdfast.core.deadlines import effective_deadline, session_of, ttl_of
 from holdfast.core.lease import ELECTION, Lease
 from holdfast.core.names import ELECTION_PREFIX
+from holdfast.core.page import PAGE_BYTES, is_full
 from holdfast.core.principal import Principal
 from holdfast.core.reservation.row import Reservation, paths_of
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.engine.engine import Engine
+from holdfast.operations.progress import Progress, read_progress
 from holdfast.store.contract import Reader
+from holdfast.transport.dashboard.labels import summarize
 from holdfast.transport.deadlines import HoldingSessions
+
+H = TypeVar("H", bound=Lease | Reservation | Task)
 
 LAST = "\U0010ffff"
 """Sorts after every character of a name."""
@@ -45,6 +50,14 @@ class Holding(msgspec.Struct, frozen=True):
     offered: Instant | None = None
     """How long it can still be taken over with the code of an offer; None if it is not offered."""
     offered_to: str | None = None
+    progress: Progress | None = None
+    summary: str = ""
+    """What the payload of a task or the metadata of a job says, in a few words."""
+
+    @property
+    def table(self) -> str:
+        """The table of its row."""
+        return {"task": Task.table, "reservation": Reservation.table}.get(self.kind, Lease.table)
 
     @property
     def since_renewal(self) -> Instant:
@@ -75,9 +88,9 @@ def held_leases(
         prefix = own
     found: list[Lease] = []
     while len(found) < limit:
-        page = reader.leases(by.account, prefix, after, limit, done=done)
+        page = reader.leases(by.account, prefix, after, limit, PAGE_BYTES, done=done)
         found += [lease for lease in page if lease.kind != ELECTION]
-        if len(page) < limit:
+        if not is_full(page, limit, PAGE_BYTES):
             break
         after = skip_elections(page[-1].id)
     return found[:limit]
@@ -96,13 +109,32 @@ def cursor_before(prefix: str) -> str:
     return prefix[:-1] + (chr(last) + LAST if last < FIRST_SURROGATE else "")
 
 
-def read_holdings(reader: Reader, rows: Sequence[Lease | Reservation | Task], engine: Engine) -> list[Holding]:
-    """What is held, each with the time that is left of it or of the session it was claimed for."""
+def read_holdings(
+    reader: Reader,
+    rows: Sequence[Lease | Reservation | Task],
+    engine: Engine,
+    summaries: Mapping[str, str] | None = None,
+) -> list[Holding]:
+    """What is held, each with the time that is left of it or of the session it was claimed for.
+
+    `summaries`, by row id, are those of rows that have no documents any more.
+    """
     sessions = HoldingSessions(reader, rows)
-    return [_holding(row, sessions.of(row), reader.now, engine) for row in rows]
+    return [
+        _holding(
+            row,
+            sessions.of(row),
+            reader.now,
+            engine,
+            summary_of(row) if summaries is None else summaries.get(row.id, ""),
+        )
+        for row in rows
+    ]
 
 
-def _holding(row: Lease | Reservation | Task, session: Session | None, now: Instant, engine: Engine) -> Holding:
+def _holding(
+    row: Lease | Reservation | Task, session: Session | None, now: Instant, engine: Engine, summary: str
+) -> Holding:
     expires_at = effective_deadline(row, session)
     ttl = offers.longest(row, ttl_of(row))
     offer = offers.open_offer(row, now)
@@ -115,6 +147,8 @@ def _holding(row: Lease | Reservation | Task, session: Session | None, now: Inst
         "session": session_of(row),
         "offered": None if offer is None else offer.until - now,
         "offered_to": None if offer is None else offer.to,
+        "progress": None if isinstance(row, Reservation) else read_progress(row.progress),
+        "summary": summary,
     }
     if isinstance(row, Task):
         return Holding(kind="task", title=row.type, owner=row.worker, **common)
@@ -131,6 +165,18 @@ def title_of(row: Reservation) -> str:
     return f"{first} and {len(others)} more" if others else first
 
 
-def without_documents(task: Task) -> Task:
-    """A task without its payload, result and other JSON documents, which can be large."""
-    return replace(task, payload="", result=None, checkpoint=None, ended_checkpoint=None, progress=None)
+def summary_of(row: Lease | Reservation | Task) -> str:
+    """What the payload of a task or the metadata of a job says, in a few words."""
+    if isinstance(row, Reservation):
+        return row.space
+    document = row.payload if isinstance(row, Task) else row.metadata
+    return summarize(document) if document else ""
+
+
+def brief(row: H) -> H:
+    """A row without its payload, result, metadata and checkpoints, which can be large."""
+    if isinstance(row, Task):
+        return replace(row, payload="", result=None, checkpoint=None, ended_checkpoint=None)
+    if isinstance(row, Lease):
+        return replace(row, metadata=None, checkpoint=None)
+    return row

@@ -1,4 +1,4 @@
-"""Labels for durations and event kinds, and the PATH that example commands need."""
+"""Labels for durations, documents and event kinds, and the PATH that example commands need."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import shutil
 import sys
 from pathlib import Path
 
+import msgspec
+
 from holdfast.addresses import is_loopback
 from holdfast.core.row import SECOND, Instant
 
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 _SHOWN_UNITS = 2
+MAX_SUMMARY, MAX_VALUE = 100, 40
+"""Characters of a document's summary, and of one value in it."""
 
 
 def duration(span: Instant) -> str:
@@ -24,6 +28,39 @@ def duration(span: Instant) -> str:
         if len(parts) == _SHOWN_UNITS:
             break
     return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"
+
+
+def summarize(document: str, limit: int = MAX_SUMMARY) -> str:
+    """A JSON document in a few words: `page: 7, repository: acme/shop, files: [3]`."""
+    try:
+        value = msgspec.json.decode(document)
+    except (msgspec.DecodeError, RecursionError):
+        return _cut(document, limit)
+    if not isinstance(value, dict):
+        return _cut(_in_short(value), limit)
+    words, size = [], 0
+    for name, each in value.items():
+        words.append(f"{_cut(name, MAX_VALUE)}: {_in_short(each)}")
+        size += len(words[-1]) + 2
+        if size > limit:
+            break
+    return _cut(", ".join(words), limit)
+
+
+def _in_short(value: object) -> str:
+    """A JSON value: a list or an object only with its size."""
+    if isinstance(value, list):
+        return f"[{len(value)}]"
+    if isinstance(value, dict):
+        return f"{{{len(value)}}}"
+    if isinstance(value, str):
+        return _cut(value, MAX_VALUE)
+    return _cut(msgspec.json.encode(value).decode(), MAX_VALUE)
+
+
+def _cut(text: str, limit: int) -> str:
+    line = " ".join(text[: limit + 1].split())
+    return line if len(text) <= limit else line[: limit - 1] + "…"
 
 
 def path_for_commands(host: str) -> str:
@@ -40,6 +77,7 @@ def event_label(kind: str) -> tuple[str, str]:
 
 
 _WORDS = {
+    "task.dependency_met": "dependency met",
     "reservation.reduced": "gave back paths",
     "reservation.enlarged": "added paths",
     "reservation.left": "stopped waiting",
@@ -57,5 +95,5 @@ _MARKS = {
     "offered": "held", "offer_withdrawn": "held", "handed_over": "free",
     "requeued": "waiting", "resolved": "done", "rotated": "held", "revoked": "lost", "reserved": "held",
     "waiting": "waiting", "enlarged": "held", "reduced": "free", "left": "free", "reissued": "held", "restored": "lost",
-    "extended": "held",
+    "asked": "waiting", "answered": "done", "withdrawn": "free", "extended": "held", "dependency_met": "waiting",
 }  # fmt: skip

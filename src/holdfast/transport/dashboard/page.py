@@ -51,6 +51,8 @@ class PageRequest:
         self.form: dict[str, str] = {}
         """The fields of the form that was sent."""
         pairs = parse_qsl(http.scope["query_string"].decode("latin-1"), errors="replace")
+        self.selected = [value for name, value in pairs if name == "id" and is_storable(value)]
+        """Ids of the rows that were selected in a list."""
         self.query = {name: value[:MAX_TEXT] for name, value in pairs if is_storable(value)}
 
     @property

@@ -10,8 +10,9 @@ import jinja2
 
 from holdfast.core.row import SECOND, Instant
 from holdfast.transport.dashboard import labels, safe_text
+from holdfast.transport.dashboard.held import renewal_health
 from holdfast.transport.dashboard.static_files import StaticFiles
-from holdfast.transport.times import rfc3339
+from holdfast.transport.times import rfc3339, wall_clock
 
 
 class Templates:
@@ -41,6 +42,7 @@ class Templates:
             query=lambda values: urlencode({name: value for name, value in values.items() if value}),
         )
         environment.globals.update(static=static_files.url, milliseconds=milliseconds, pages=pages)
+        environment.globals.update(moment_ago=moment_ago, renewal_health=renewal_health)
         self._environment = environment
 
     def render(self, template: str, variables: dict[str, Any]) -> bytes:
@@ -56,3 +58,8 @@ def segment(text: object) -> str:
 def milliseconds(duration: Instant) -> int:
     """A duration for the countdowns in the browser."""
     return max(duration, 0) * 1000 // SECOND
+
+
+def moment_ago(span: Instant) -> str:
+    """The time of the day, on this machine's clock and in whole seconds, that was `span` ago."""
+    return rfc3339((wall_clock() - span) // SECOND * SECOND)

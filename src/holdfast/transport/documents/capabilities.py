@@ -9,6 +9,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.plan import CLAIM, CREATE, HEARTBEAT, MUTATION, READ, Plan
 from holdfast.core.principal import SCOPES
+from holdfast.core.task.capabilities import WORD
 from holdfast.engine.cleanup import KEEP_ANSWERS
 from holdfast.operations import bounds
 from holdfast.operations.bound_kinds import JsonSize, Length, Range
@@ -122,6 +123,8 @@ def _constraints() -> dict[str, Any]:
         "uniqueKey": _length(bounds.TASK_UNIQUE_KEY),
         "tag": _length(bounds.TASK_LABEL),
         "idempotencyKey": _length(bounds.IDEMPOTENCY_KEY),
+        "requires": {"max": bounds.TASK_REQUIRES.most, "pattern": f"^{WORD.pattern}$"},
+        "capabilities": {"max": bounds.CAPABILITIES.most, "pattern": f"^{WORD.pattern}$"},
         "claim_limit": _range(bounds.TASK_CLAIM_LIMIT),
         "claim_types": {"max": bounds.TASK_CLAIM_TYPES.most},
         "batch_items": {"min": bounds.BATCH_ITEMS.least, "max": bounds.BATCH_ITEMS.most},

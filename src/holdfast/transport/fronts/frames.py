@@ -23,7 +23,8 @@ import holdfast.engine.verbs.octostore_sessions
 import holdfast.engine.verbs.sessions
 import holdfast.engine.verbs.tasks.claiming
 import holdfast.engine.verbs.tasks.creating
-import holdfast.engine.verbs.tasks.offers  # noqa: F401 - every command and outcome must exist
+import holdfast.engine.verbs.tasks.offers
+import holdfast.engine.verbs.tasks.plans  # noqa: F401 - every command and outcome must exist
 from holdfast.core import errors
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.command import Command, Outcome, Replayed
@@ -104,10 +105,10 @@ def read(kind: int, content: msgspec.Raw) -> Any:
         Exception.__init__(error, text)
         vars(error).update(facts, message=text)
         return error
-    if _types()[kind] in {Batch, Outcomes}:
+    if issubclass(_types()[kind], Batch | Outcomes):
         head, items = _decode_items(content)
         values = tuple(read(*item) for item in items)
-        field = "items" if _types()[kind] is Batch else "each"
+        field = "items" if issubclass(_types()[kind], Batch) else "each"
         return msgspec.structs.replace(_decoder(kind).decode(head), **{field: values})
     return _decoder(kind).decode(content)
 

@@ -14,6 +14,7 @@ from holdfast.telemetry.traces import Traces
 from holdfast.transport.http import tracing
 from holdfast.transport.http.access.access_log import ALL, SLOW_SECONDS, log_request
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.cors import EXPOSE, VARY, AllowedOrigins, preflight
 from holdfast.transport.http.handlers import HANDLERS, render_error, render_overloaded
 from holdfast.transport.http.overload.request_limiter import RequestLimiter
 from holdfast.transport.http.overload.unread_answers import COUNTED_BYTES
@@ -41,11 +42,9 @@ _NOT_CHARGED = {402, 429}
 _REFUSED_FOR_LOAD = {429, 503, 507}
 """Statuses that are counted as refusals in the metrics."""
 _REPLAYED = (b"idempotency-replayed", b"true")
-_VARY = (b"vary", b"origin, access-control-request-method, access-control-request-headers")
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
 _HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
 """Sent over https: for a year browsers use nothing else for this host."""
-_EXPOSE = (b"access-control-expose-headers", b"retry-after,x-request-id")
 _JSON = b"application/json"
 
 
@@ -53,14 +52,9 @@ def _lines(*headers: Header) -> bytes:
     return b"".join(b"%b: %b\r\n" % header for header in headers)
 
 
-_FIXED = _lines(_VARY, _NO_SNIFFING, _EXPOSE, (b"content-type", _JSON))
+_FIXED = _lines(VARY, _NO_SNIFFING, EXPOSE, (b"content-type", _JSON))
 """The headers of the usual answer that are always the same."""
 _FIXED_ENCRYPTED = _FIXED + _lines(_HTTPS_ONLY)
-_PREFLIGHT: tuple[Header, ...] = (
-    (b"access-control-allow-methods", b"GET,POST,PUT,DELETE"),
-    (b"access-control-allow-headers", b"authorization,content-type,x-admin-key,x-octostore-admin-key"),
-    (b"access-control-max-age", b"600"),
-)
 
 
 class App:
@@ -72,6 +66,7 @@ class App:
         self.request_limiter = RequestLimiter(self._router, ctx.access.known_account, MCP_PATH)
         self._mcp = Endpoint(self, ctx)
         self._access_log = ctx.settings.access_log
+        self._allowed_origins = AllowedOrigins(ctx.settings.allowed_origins)
         self._dashboard: asyncio.Task[Dashboard] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,6 +125,8 @@ class App:
     async def _handle(self, request: Request, began: float, send: Send) -> None:
         scope, is_overloaded = request.scope, False
         try:
+            if request.repeated_credential is not None:
+                self._refuse_credentials(request)
             if scope["path"] == MCP_PATH and scope["method"] != "OPTIONS":
                 await self._mcp.admit(request)
                 request.leave_place()  # each tool call takes a place of its own
@@ -155,7 +152,7 @@ class App:
 
     async def _answer(self, request: Request) -> Response:
         if request.scope["method"] == "OPTIONS":
-            return Response(200, b"", _PREFLIGHT, b"")
+            return preflight(self._router.allow(request.scope["raw_path"]))
         operation, parameter = self._router.find(request.scope["method"], request.scope["raw_path"])
         request.route(operation, parameter)
         self._ctx.network.check_transport(request)
@@ -188,6 +185,12 @@ class App:
                 raise
             log.exception("a request failed after its response had begun", extra={"request_id": request.request_id})
 
+    def _refuse_credentials(self, request: Request) -> None:
+        """Refuse a request with two credentials of a kind: a proxy and this server could each read another one."""
+        with suppress(HttpRefusal):
+            request.route(*self._router.find(request.scope["method"], request.scope["raw_path"]))
+        raise HttpRefusal(400, f"the header {request.repeated_credential} is sent twice")
+
     def _refuse(self, request: Request, error: Exception) -> Response:
         if not isinstance(error, HoldfastError):
             log.error("a request failed", extra={"request_id": request.request_id}, exc_info=error)
@@ -201,7 +204,12 @@ class App:
         return response
 
     def _common_headers(self, request: Request) -> tuple[Header, ...]:
-        common = ((b"x-request-id", request.request_id.encode()), _VARY, _NO_SNIFFING)
+        common = (
+            (b"x-request-id", request.request_id.encode()),
+            VARY,
+            _NO_SNIFFING,
+            *self._allowed_origins.headers(request),
+        )
         return (*common, _HTTPS_ONLY) if self._ctx.network.is_encrypted(request) else common
 
     def _send_whole(self, request: Request, response: Response) -> bool:
@@ -212,9 +220,10 @@ class App:
         if not 0 < len(response.body) <= COUNTED_BYTES or request.scope["method"] not in {"GET", "POST"}:
             return False
         fixed = _FIXED_ENCRYPTED if self._ctx.network.is_encrypted(request) else _FIXED
-        fields = b"x-request-id: %b\r\n%bcontent-length: %d\r\n" % (
+        fields = b"x-request-id: %b\r\n%b%bcontent-length: %d\r\n" % (
             request.request_id.encode(),
             fixed,
+            _lines(*self._allowed_origins.headers(request)),
             len(response.body),
         )
         sent: bool = send_whole(response.status, fields, response.body)
@@ -226,10 +235,12 @@ class App:
         body = response.body
         headers: list[Header] = [*self._common_headers(request), *response.headers]
         if request.scope["method"] != "OPTIONS":
-            headers.append(_EXPOSE)
+            headers.append(EXPOSE)
         if response.status not in {204, 304}:  # these have no body
             if response.parts is None:
                 headers.append((b"content-length", str(len(body)).encode()))
+            elif request.scope.get("http_version") == "1.0":
+                headers.append((b"connection", b"close"))  # its end is the only end of the body that 1.0 knows
             if response.content_type and (body or response.parts is not None):
                 headers.append((b"content-type", response.content_type))
         await send({"type": "http.response.start", "status": response.status, "headers": headers})

@@ -19,6 +19,8 @@ from holdfast.transport.http.api import (
     jobs,
     keys,
     offers,
+    questions,
+    queues,
     sessions,
     webhooks,
 )
@@ -31,7 +33,7 @@ from holdfast.transport.http.octostore import admin, elections, lock_list, locks
 from holdfast.transport.http.octostore import errors as octostore_errors
 from holdfast.transport.http.octostore import sessions as octostore_sessions
 from holdfast.transport.http.octostore import webhooks as octostore_webhooks
-from holdfast.transport.http.orchestrion import batch, lists, task_verbs, tasks
+from holdfast.transport.http.orchestrion import asking, batch, claims, dependencies, lists, task_verbs, tasks
 from holdfast.transport.http.orchestrion import errors as orchestrion_errors
 from holdfast.transport.http.request import Request, Response
 from holdfast.transport.http.system import discovery, docs, health, metrics
@@ -41,8 +43,8 @@ Handler = Callable[[HandlerContext, Request], Awaitable[Response]]
 
 _MODULES: tuple[ModuleType, ...] = (
     *(jobs, job_list, reservation_verbs, reservation_reads, offers, heartbeats, sessions, mine),
-    *(events, webhooks, deliveries, keys, accounts, billing, export),
-    *(tasks, lists, task_verbs, batch),
+    *(events, webhooks, deliveries, keys, accounts, billing, export, queues),
+    *(tasks, claims, lists, task_verbs, batch, dependencies, asking, questions),
     *(locks, lock_list, octostore_sessions, elections, octostore_webhooks, users, watches, admin),
     *(health, metrics, discovery, docs),
 )
@@ -61,7 +63,9 @@ _HOLDFAST_PATHS = (
     "/v1/heartbeats",
     "/v1/sessions",
     "/v1/mine",
+    "/v1/questions",
     "/v1/webhooks",
+    "/v1/queues",
     "/v1/events",
     "/v1/account",
     "/v1/recover",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from asyncio import TimerHandle
 from functools import partial
 from typing import Any
@@ -22,7 +23,17 @@ MAX_URL = 8 * 1024
 MAX_HEAD = 16 * 1024
 MAX_HEADERS = 100
 
-_PHRASES = {400: "Bad Request", 408: "Request Timeout", 414: "URI Too Long", 431: "Request Header Fields Too Large"}
+_PHRASES = {
+    400: "Bad Request",
+    405: "Method Not Allowed",
+    408: "Request Timeout",
+    414: "URI Too Long",
+    431: "Request Header Fields Too Large",
+}
+
+_UNKNOWN_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+ [^\s]+ HTTP/1\.[01]\r?\n")
+"""A request line that is valid, but whose method the parser may not know."""
+_KEEP_ALIVE = (b"connection", b"keep-alive")
 
 
 class HeadBuffer:
@@ -101,6 +112,8 @@ class LimitedProtocol(HttpToolsProtocol):
     _head_size = 0
     _hosts = 0
     _unparsed = 0
+    _first_data = b""
+    """The data that is being parsed, if a request begins with it."""
     _in_head = False
     _in_body = False
     _refused: tuple[int, str] | None = None
@@ -138,7 +151,10 @@ class LimitedProtocol(HttpToolsProtocol):
         """Parse data. A request that has not arrived completely gets a timeout."""
         if self._is_refusal_due:
             return  # nothing after an invalid request is read
+        if not self._in_head and not self._in_body:
+            self._first_data = data
         super().data_received(data)
+        self._first_data = b""
         if self._in_head and not self.transport.is_closing():
             # Complete headers are counted by `on_header`; an incomplete one is counted here.
             self._unparsed += len(data)
@@ -198,7 +214,17 @@ class LimitedProtocol(HttpToolsProtocol):
         self.scope[ABORT] = self.transport.abort  # type: ignore[literal-required] # ours
         self.scope[DRAINED] = self.flow.drain  # type: ignore[literal-required] # ours
         super().on_headers_complete()
+        if self.parser.get_http_version() == "1.0":
+            self._keep_alive_if_asked()
         self.scope[SEND_WHOLE] = partial(send_whole, self.cycle)  # type: ignore[literal-required] # ours
+
+    def _keep_alive_if_asked(self) -> None:
+        """Keep an HTTP/1.0 connection open for a client that asks for it; uvicorn closes all of them."""
+        cycle: RequestResponseCycle = self.cycle
+        asked = b",".join(value for name, value in self.headers if name == b"connection").lower()
+        if b"keep-alive" in [word.strip() for word in asked.split(b",")]:
+            cycle.keep_alive = True
+            cycle.default_headers = [*cycle.default_headers, _KEEP_ALIVE]
 
     def on_message_complete(self) -> None:
         """Stop the timeout of the body."""
@@ -245,6 +271,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._is_refusal_due = self._is_answering()
         if self._is_refusal_due:
             return
+        if self._refused is None and not self.url and _UNKNOWN_METHOD.match(self._first_data):
+            self._refused = (405, "no operation has this method")
         status, message = self._refused or (400, msg or "the request is not valid HTTP")
         request_id = ids.request_id()
         body = encode(

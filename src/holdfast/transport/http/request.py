@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, MutableMapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -36,6 +36,9 @@ SEND_WHOLE = "holdfast.send_whole"
 
 CALLER_GONE = 499
 """Status of a request whose caller has disconnected; only the access log and callers in this process see it."""
+
+CREDENTIALS = (b"authorization", b"x-admin-key", b"x-octostore-admin-key")
+"""Headers with a credential."""
 
 _CLIENT_REQUEST_ID = re.compile(rb"[A-Za-z0-9_.:-]{1,128}")
 
@@ -132,6 +135,8 @@ class Request:
     """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
     can_register = False
     """Whether a caller without a key may create an account here; set before an error is rendered."""
+    repeated_credential: str | None = None
+    """A header with a credential that was sent more than once."""
     must_close = False
     """Whether the connection must be closed after the answer, because the rest of the body is not read."""
 
@@ -139,6 +144,8 @@ class Request:
         self.scope = scope
         self.receive = receive
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        if len(self.headers) != len(scope["headers"]):
+            self.repeated_credential = _find_repeated_credential(scope["headers"])
         self.request_id = ids.request_id()
         sent = self.headers.get(b"traceparent")
         if sent is not None:
@@ -235,6 +242,11 @@ class Request:
         if self.body_bytes and self.body_budget is not None:
             self.body_budget.give_back(self.body_owner, self.body_bytes)
             self.body_bytes = 0
+
+
+def _find_repeated_credential(headers: Iterable[Header]) -> str | None:
+    names = [name for name, _ in headers]
+    return next((name.decode() for name in CREDENTIALS if names.count(name) > 1), None)
 
 
 def _piece(message: MutableMapping[str, Any]) -> tuple[bytes, bool]:

@@ -7,7 +7,7 @@ from urllib.parse import unquote_to_bytes
 from holdfast.core.names import normal_job_id
 from holdfast.operations.operation import Operation
 from holdfast.operations.table import OPERATIONS
-from holdfast.transport.http.request import HttpRefusal
+from holdfast.transport.http.request import Header, HttpRefusal
 
 JOBS = b"/v1/jobs/"
 V1 = b"/v1/"
@@ -56,6 +56,14 @@ class Router:
             raise HttpRefusal(405, f"this path accepts {allowed}", headers=((b"allow", allowed.encode()),))
         decoded = decode_segment(parameter)
         return operation, normal_job_id(decoded) if is_job else decoded
+
+    def allow(self, raw: bytes) -> tuple[Header, ...]:
+        """The Allow header of a path; none for a path that has no operation."""
+        try:
+            self.find("OPTIONS", raw)
+        except HttpRefusal as refusal:  # no operation has this method
+            return refusal.headers
+        return ()  # pragma: no cover - unreachable
 
     def _find_job(self, method: str, rest: bytes) -> tuple[dict[str, Operation], bytes]:
         assert self._read_job is not None

@@ -23,6 +23,7 @@ from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.overload.open_connections import OpenConnections, max_connections, raise_file_limit
 from holdfast.transport.http.protocol import LimitedProtocol
+from holdfast.transport.http.service_manager import report_ready
 
 DRAIN_SECONDS = 30
 HANDSHAKE_SECONDS = 10.0
@@ -56,6 +57,8 @@ class DrainingServer(uvicorn.Server):
             sys.exit(STARTUP_FAILURE)
         self.servers = await self.listen(sockets or [])
         self.started = True
+        if self.servers:  # a front has none: it accepts connections when the engine process lets it
+            report_ready()
 
     async def listen(self, sockets: list[socket.socket]) -> list[asyncio.Server]:
         """Accept connections."""

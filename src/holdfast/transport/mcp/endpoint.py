@@ -50,7 +50,7 @@ class Endpoint:
         self._app = app
         self._ctx = ctx
         self._make = make or _make_manager
-        self._origins = own_origins(ctx.settings)
+        self._origins = own_origins(ctx.settings) | set(ctx.settings.allowed_origins)
         self._is_installed = extras.is_installed(extras.MCP)
         self._manager: asyncio.Task[StreamableHTTPSessionManager] | None = None
         self._running: asyncio.Task[None] | None = None

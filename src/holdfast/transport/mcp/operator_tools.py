@@ -47,6 +47,21 @@ OPERATOR_TOOLS = (
         is_idempotent=True,
     ),
     Tool(
+        "read_queue",
+        only("read_queue"),
+        "Read a queue",
+        "Read whether a queue is paused, its limit, and how many of its tasks run and wait.",
+        is_read_only=True,
+    ),
+    Tool(
+        "set_queue",
+        only("set_queue"),
+        "Pause or limit a queue",
+        "Pause a queue, so that no more of its tasks are claimed, or resume it, or limit how many run at once. What "
+        "runs goes on: to drain a queue, pause it and read it until nothing runs. Needs a key with the scope `admin`.",
+        is_idempotent=True,
+    ),
+    Tool(
         "force_release_job",
         only("force_release_job"),
         "Take a job away",

@@ -31,6 +31,9 @@ _CLAIM_TIMES = {
 }
 """Fields that say how long a claim lasts, beside those whose default is as long."""
 
+LEFT_OUT = {"create_task": {"createdBy", "reviewedBy", "source", "approval"}}
+"""Fields that no tool has, by operation: what people need, which would make the list of tools too long."""
+
 _SECONDS = ("_seconds", "Seconds")
 _DURATION_BOUNDS = ("minimum", "maximum", "default")
 _COMMON_KEYWORDS = (
@@ -82,7 +85,8 @@ def fields_of(call: Call, openapi: Node) -> tuple[Field, ...]:
         # Some routes accept requests of old clients without a lease id; a tool always requires it.
         needed = {*whole.get("required", []), LEASE_ID}
         for name, schema in whole["properties"].items():
-            fields.append(_field(call, {"name": name, "required": name in needed}, BODY, _common(schema, openapi)))
+            if name not in LEFT_OUT.get(operation.name, ()):
+                fields.append(_field(call, {"name": name, "required": name in needed}, BODY, _common(schema, openapi)))
     keys = [parameter for parameter in node.get("parameters", ()) if parameter["name"] == IDEMPOTENCY_KEY]
     if keys and not any(field.argument == "idempotencyKey" for field in fields):
         fields.append(

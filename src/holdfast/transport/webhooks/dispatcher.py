@@ -21,7 +21,7 @@ from holdfast.core.errors import HoldfastError
 from holdfast.core.event import Cause
 from holdfast.core.row import SECOND
 from holdfast.core.webhooks.delivery import AttemptResult, Delivery, FinishedAttempt, WebhookKey, retry_wait
-from holdfast.core.webhooks.webhook import ACTIVE, Webhook
+from holdfast.core.webhooks.webhook import ACTIVE, Webhook, retry_schedule
 from holdfast.engine.change_signal import account_log_key
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.webhooks import DisableWebhook
@@ -198,12 +198,13 @@ class Dispatcher:
             log.exception("an attempt of webhook %s failed", hook.id)
             result = result or AttemptResult(arrived=False, error="internal error")
         finally:
-            self._finish(self._outcome(delivery, result))
+            self._finish(self._outcome(hook, delivery, result))
 
-    def _outcome(self, delivery: Delivery, result: AttemptResult | None) -> FinishedAttempt:
+    def _outcome(self, hook: Webhook, delivery: Delivery, result: AttemptResult | None) -> FinishedAttempt:
         if result is None or result.arrived:
             return FinishedAttempt(delivery, result)
-        wait = retry_wait(delivery.attempts + 1, result, self._settings.webhook_retries, _jitter.random())
+        schedule = retry_schedule(hook, self._settings.webhook_retries)
+        wait = retry_wait(delivery.attempts + 1, result, schedule, _jitter.random())
         if wait is not None and wait < TIMER_LIMIT:
             self._loop.call_later(wait / SECOND + PASS_SECONDS, self.wake)
         return FinishedAttempt(delivery, result, wait)

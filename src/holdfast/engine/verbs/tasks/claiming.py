@@ -18,6 +18,7 @@ from holdfast.core.principal import Principal
 from holdfast.core.row import Instant, Key
 from holdfast.core.session import Session
 from holdfast.core.task import Claim, Task
+from holdfast.core.task.capabilities import check_capable, combine
 from holdfast.engine.command import Command, Outcome, Queue
 from holdfast.engine.expiry import expire_task_if_due
 from holdfast.engine.session_renewal import ActingSession
@@ -45,9 +46,13 @@ class Claimed(Outcome, frozen=True):
 
 
 class Empty(Outcome, frozen=True):
-    """These queues have no claimable task. A caller that is willing to wait waits."""
+    """These queues have no task that the caller may claim. A caller that is willing to wait waits."""
 
     waits = True
+    capabilities: str = ""
+    """What the caller can do, and its session."""
+    closed: tuple[str, ...] = ()
+    """Queues of the account that are paused or full: the caller waits for their places too."""
 
 
 class Busy(Outcome, frozen=True):
@@ -73,6 +78,8 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
     session_lease_id: str | None = None
     """The session's lease id: with it, an older generation of the session is refused."""
     allowance: Allowance | None = None
+    capabilities: str = ""
+    """What the worker can do, beside the capabilities of its session."""
     lease: Instant | None = None
     """How long the lease shall last, if that is longer than the task's own."""
 
@@ -109,6 +116,11 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         held = view.tasks_of(self.account, self.session_id) if session.lane else []
         return next((task for task in held if expire_task_if_due(view, task) is task), None)
 
+    def all_capabilities(self, view: View) -> str:
+        """What the worker and its session can do."""
+        session = view.find(Session, self.account, self.session_id or "")
+        return self.capabilities if session is None else combine(self.capabilities, session.capabilities)
+
     def allows_one_task(self, view: View) -> bool:
         """Whether the session allows only one task in flight."""
         session = view.find(Session, self.account, self.session_id or "")
@@ -128,7 +140,7 @@ class ClaimCommand(Command[Outcome], frozen=True, kw_only=True):
         """Claim one task."""
         lease_id = lease_id_from(self.seed, task.id)
         claim = Claim(worker=self.worker, principal=self.by.id, session=self.session_id, lease=self.lease)
-        taken = tasks.claim(task, claim, proof=proof_of(lease_id), token=view.token(), now=view.now)
+        taken = tasks.claim(task, claim, proof=proof_of(lease_id), token=view.token(), now=view.now, wall=view.wall)
         if self.session_id is not None and self.session_lease_id is not None:
             lease_id = held_lease_id(self.session_lease_id, taken)
             taken = replace(taken, proof=proof_of(lease_id))
@@ -143,7 +155,11 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
 
     def needs(self) -> Needs:
         """The heads of the queues, and the session."""
-        return replace(self.caller_needs(), ready=tuple((*queue, self.limit) for queue in self.queues()))
+        queues = self.queues()
+        has_more = bool(self.capabilities or self.session_id)
+        requiring = tuple((*queue, self.capabilities, self.session_id or "") for queue in queues) if has_more else ()
+        ready = tuple((*queue, self.limit) for queue in queues)
+        return replace(self.caller_needs(), ready=ready, requiring=requiring, queues=queues)
 
     def queues(self) -> tuple[Queue, ...]:
         """The queues that it claims from."""
@@ -160,10 +176,13 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
             return Busy(task=view.effective(busy), now=view.now)
         limit = self.limit_by_plan(view, 1 if self.allows_one_task(view) else self.limit)
         taken: list[GrantedTask] = []
-        while len(taken) < limit and (task := view.next_ready(self.account, self.types)) is not None:
+        able = self.all_capabilities(view)
+        while len(taken) < limit and (task := view.next_ready(self.account, self.types, able)) is not None:
             taken.append(self.take(view, task))
         view.has_unfilled_claim = view.has_unfilled_claim or len(taken) < limit
-        return Claimed(taken=tuple(taken), now=view.now) if taken else Empty(now=view.now)
+        if taken:
+            return Claimed(taken=tuple(taken), now=view.now)
+        return Empty(capabilities=able, closed=tuple(view.queues.closed(self.account)), now=view.now)
 
 
 class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
@@ -177,7 +196,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
         """The task and the session."""
         key: Key = (Task.table, self.account, self.task_id)
         caller = self.caller_needs()
-        return replace(caller, rows=(*caller.rows, key), spare=1)
+        return replace(caller, rows=(*caller.rows, key), spare=1, queues_of=((self.account, self.task_id),))
 
     def decide(self, view: View) -> Claimed:
         """The claimed task, or a refusal: a claim by id never waits."""
@@ -187,9 +206,11 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
         busy = self.in_flight(view)
         if busy is not None:
             raise SessionBusy("this session has a task in flight", in_flight=busy.id)
+        check_capable(task, self.all_capabilities(view))
         if self.offer is not None:
             task = self.take_over(view, task, self.offer)
         else:
+            view.queues.check_open(self.account, task.type)
             self.limit_by_plan(view, 1)
         return Claimed(taken=(self.take(view, task),), now=view.now)
 

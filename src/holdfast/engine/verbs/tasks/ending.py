@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from msgspec.structs import replace
+
+from holdfast.core import question as questions
 from holdfast.core import task as tasks
+from holdfast.core.question import Question
 from holdfast.core.task import Task
-from holdfast.engine.expiry import expire_task_if_due, task_verb
+from holdfast.engine.batches.questions import withdraw_question
+from holdfast.engine.expiry import expire_task_if_due, needs_to_end, task_verb
 from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
@@ -21,7 +26,7 @@ class CancelTask(TaskCommand, frozen=True):
 
     def needs(self) -> Needs:
         """The task, which other commands of the batch might claim."""
-        return Needs(rows=((Task.table, self.account, self.task_id),), spare=1)
+        return replace(needs_to_end(self.account, self.task_id), spare=1)
 
     def decide(self, view: View) -> TaskOutcome:
         """The cancelled task, or the one whose holder is asked to stop."""
@@ -38,11 +43,12 @@ class CancelTask(TaskCommand, frozen=True):
             after = cancel(task, self.reason)
         if after != task:
             after = view.put(after, task_verb(after, "cancel_requested"))
+            withdraw_question(view, task)
         return TaskOutcome(task=view.effective(after), now=view.now)
 
 
 class RequeueTask(TaskCommand, frozen=True):
-    """Put a dead letter back into its queue."""
+    """Put a dead letter back into its queue; one that waited for an answer asks again."""
 
     keep_count: bool = False
 
@@ -53,9 +59,12 @@ class RequeueTask(TaskCommand, frozen=True):
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue, unless another live task has its unique key."""
         task = expire_task_if_due(view, self.task(view))
-        after = tasks.requeue(task, view.now, keep_count=self.keep_count)
+        after = tasks.requeue(task, view.now, wall=view.wall, keep_count=self.keep_count)
         if task.unique_key is not None:
             tasks.check_key_free(view.live_task_under(self.account, task.unique_key))
+        if task.question is not None:
+            asked = questions.check_found(view.find(Question, self.account, task.question))
+            view.put(questions.ask_again(asked, view.wall), "asked")
         return TaskOutcome(task=view.put(after, "requeued"), now=view.now)
 
 

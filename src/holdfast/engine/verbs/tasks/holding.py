@@ -12,12 +12,14 @@ from holdfast.core.lease import proof_of
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Handover, Task
+from holdfast.core.task.retry import Backoff
 from holdfast.engine.command import Replayed
-from holdfast.engine.expiry import task_verb
+from holdfast.engine.expiry import needs_to_end, task_verb
 from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
+from holdfast.store.needs import Needs
 
 
 class HolderCommand(TaskCommand, frozen=True):
@@ -110,6 +112,10 @@ class CompleteTask(HolderCommand, frozen=True):
     result: str | None = None
     output_id: str | None = None
 
+    def needs(self) -> Needs:
+        """The task, and those that depend on it."""
+        return needs_to_end(self.account, self.task_id)
+
     def size(self) -> int:
         """The size of its texts."""
         return super().size() + len(self.result or "")
@@ -134,6 +140,12 @@ class FailTask(HolderCommand, frozen=True):
     permanent: bool = False
     random_fraction: float = 0.0
     """From 0 to 1, for a backoff with jitter."""
+    default_backoff: Backoff | None = None
+    """The backoff of tasks that have none. Clients that know no lease ids expect such a task back at once."""
+
+    def needs(self) -> Needs:
+        """The task, and those that depend on it: this may be its last attempt."""
+        return needs_to_end(self.account, self.task_id)
 
     def decide(self, view: View) -> TaskOutcome:
         """The task in its queue, or as a dead letter."""
@@ -149,6 +161,7 @@ class FailTask(HolderCommand, frozen=True):
             after=self.after,
             permanent=self.permanent,
             random_fraction=self.random_fraction,
+            default=None if self.lease_id is None else self.default_backoff,
         )
         return self.end_attempt(view, tasks.FAILED, failed)
 

@@ -17,7 +17,8 @@ from holdfast.backup.restore import restore
 from holdfast.core.errors import HoldfastError
 from holdfast.settings import BadSettings, Settings, load
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.output import escape, print_answer, print_message
+from holdfast.transport.cli.display.answers import print_answer
+from holdfast.transport.cli.output import escape, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.times import rfc3339
 
@@ -82,7 +83,7 @@ def _copy(invocation: Invocation, copy: Callable[[dict[str, Any], Progress], dic
         print_message(f"holdfast: {escape(str(error))}")
         return FAILED
     progress.close()
-    print_answer(answer, invocation.verb, invocation.output)
+    print_answer(answer, invocation)
     sys.stdout.flush()
     return OK
 

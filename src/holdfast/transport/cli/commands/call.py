@@ -6,13 +6,26 @@ import sys
 import webbrowser
 from typing import Any
 
-from holdfast.client.errors import HoldfastError, Unreachable
+from holdfast.client.errors import HoldfastError, Invalid, Unreachable
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.credentials import read_private
+from holdfast.transport.cli.display.answers import print_answer
 from holdfast.transport.cli.held_leases import remembering
-from holdfast.transport.cli.output import escape, is_document, print_answer, print_document, print_message
+from holdfast.transport.cli.output import escape, is_document, print_document, print_message
 from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
+
+_KEY_PROBLEMS = {
+    "missing_api_key": "the server needs a key, and none was found for it",
+    "invalid_api_key": "the server does not know the key that was found for it",
+}
+_GET_KEY = (
+    "set HOLDFAST_API_KEY to a key, or name a file that has it: `--key-file FILE`",
+    "The operator of the server makes one: `holdfast key create NAME --scope jobs --scope tasks`.",
+    "On the server's machine, the user who runs `holdfast serve` needs none.",
+    "`holdfast doctor` says which server and key are used.",
+)
+"""What to do about such a problem: a line each."""
 
 
 def call(invocation: Invocation) -> int:
@@ -20,7 +33,7 @@ def call(invocation: Invocation) -> int:
     with remembering(invocation) as remember:
         answer = client_for(invocation.arguments).call(invocation.verb.operation, **invocation.arguments)
         remember(answer)
-    print_answer(answer, invocation.verb, invocation.output)
+    print_answer(answer, invocation)
     if invocation.verb.is_claim:
         return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
     return exit_status.OK
@@ -34,7 +47,7 @@ def offer(invocation: Invocation) -> int:
     client = client_for(arguments)
     kept = {name: value for name, value in arguments.items() if name in {"job_id", "id", "lease_id"}}
     answer = client.call(f"withdraw_{invocation.verb.operation.removeprefix('offer_')}_offer", **kept)
-    print_answer(answer, invocation.verb, invocation.output)
+    print_answer(answer, invocation)
     return exit_status.OK
 
 
@@ -64,7 +77,7 @@ def add_webhook(invocation: Invocation) -> int:
     arguments = invocation.arguments
     client = client_for(arguments)
     arguments["url"] = arguments.pop("address")
-    print_answer(client.call(invocation.verb.operation, **arguments), invocation.verb, invocation.output)
+    print_answer(client.call(invocation.verb.operation, **arguments), invocation)
     return exit_status.OK
 
 
@@ -87,8 +100,8 @@ def link_dashboard(invocation: Invocation) -> int:
     """`dashboard`: print a sign-in link, or open it in a browser."""
     should_open = invocation.arguments.pop("open")
     answer = client_for(invocation.arguments).call(invocation.verb.operation)
-    if invocation.output == "json":
-        print_answer(answer, invocation.verb, invocation.output)
+    if invocation.fields or is_document(invocation.output):
+        print_answer(answer, invocation)
     else:
         print(answer["url"])
         print_message(f"The link signs in one browser, within {answer['expires_in_seconds'] // 60} minutes.")
@@ -107,7 +120,8 @@ def report_error(error: HoldfastError | WrongUsage, invocation: Invocation) -> i
     document = in_commands(error.document, invocation.verb, invocation.arguments)
     if is_document(invocation.output) and document:
         print_document(document, invocation.output)
-    print_message(f"holdfast: {escape(error.message)} ({escape(error.code)})")
+    message = _KEY_PROBLEMS.get(error.code) or error.message
+    print_message(f"holdfast: {escape(message)} ({escape(error.code)})")
     details: list[dict[str, Any]] = error.document.get("errors") or []
     for detail in details:
         if detail.get("message") != error.message:
@@ -115,7 +129,9 @@ def report_error(error: HoldfastError | WrongUsage, invocation: Invocation) -> i
     hint = next_step(document) or error.hint
     if isinstance(error, Unreachable):
         hint = "start a server with `holdfast serve`, or set --url or HOLDFAST_URL"
-    if hint:
+    if error.code in _KEY_PROBLEMS:
+        print_message("  next: " + "\n        ".join(_GET_KEY))
+    elif hint:
         print_message(f"  next: {escape(hint.removeprefix('Next: '))}")
-    status = exit_status.of_error(error.code, error.status)
+    status = exit_status.USAGE if isinstance(error, Invalid) else exit_status.of_error(error.code, error.status)
     return invocation.held_status(status) if status == exit_status.HELD else status

@@ -17,8 +17,9 @@ from holdfast.server_keys import FoundKey, Servers
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
+from holdfast.transport.cli.display.styles import coloured
 from holdfast.transport.cli.doors.doors import Accounts, Door, describe, find_split, host_doors, own_doors, shorten
-from holdfast.transport.cli.output import bold, escape, is_document, print_document
+from holdfast.transport.cli.output import escape, is_document, print_document
 from holdfast.transport.cli.repository import Repository
 from holdfast.transport.cli.verbs.verb import Invocation
 
@@ -72,7 +73,7 @@ def run(invocation: Invocation) -> int:
         print_document([_to_document(finding) for finding in findings], invocation.output)
     else:
         for finding in findings:
-            print(f"{bold(finding.label)} {finding.what:<8} {escape(finding.detail)}")
+            print(f"{coloured(finding.label)} {finding.what:<8} {escape(finding.detail)}")
             if finding.advice:
                 print(f"     {'':<8} -> {finding.advice}")
     return max(finding.status for finding in findings)

@@ -6,9 +6,9 @@ from typing import Any
 
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.display.answers import print_answer
 from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.long_wait import call_until, is_granted
-from holdfast.transport.cli.output import print_answer
 from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
 
 
@@ -20,7 +20,7 @@ def claim(invocation: Invocation) -> int:
         client, operation = client_for(arguments), take_names(arguments)
         answer = call_until(client, operation, arguments, wait, is_granted)
         remember(answer)
-    print_answer(answer, invocation.verb, invocation.output)
+    print_answer(answer, invocation)
     return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from contextlib import suppress
@@ -11,15 +12,22 @@ from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.credentials import address_of
+from holdfast.transport.cli.display.screen import Screen
+from holdfast.transport.cli.display.styles import bold
+from holdfast.transport.cli.display.table import cut, format_table, print_table
+from holdfast.transport.cli.display.times import time_of_day
 from holdfast.transport.cli.hosts.rules import SHELL_RULES
-from holdfast.transport.cli.output import WIDE, escape, is_document, is_terminal, print_document, print_table
+from holdfast.transport.cli.output import WIDE, escape, is_document, is_terminal, print_document
 from holdfast.transport.cli.verbs.verb import Invocation
 
 MAX_JOBS = 50
 REFRESH_SECONDS = 2.0
 SHORTEST_REFRESH = 0.2
 """Seconds between two updates after events, so that the screen stays readable."""
-_CLEAR = "\x1b[H\x1b[2J"
+HELP = "q quits"
+_JOB_COLUMNS = ("job_id", "owner", "expires_in_seconds", "waiting", "note")
+_QUEUE_COLUMNS = ("type", "pending", "claimed", "dead")
 
 
 class Overview(NamedTuple):
@@ -69,43 +77,73 @@ def _render(overview: Overview) -> str:
 
 
 def top(invocation: Invocation) -> int:
-    """Print the overview until interrupted; once if stdout is no terminal."""
-    every = invocation.arguments.pop("every") or REFRESH_SECONDS
-    once = invocation.arguments.pop("once") or not is_terminal()
-    client = client_for(invocation.arguments)
-    overview, problem = read_overview(client), ""
-    changed = threading.Event()
-    if not once:
-        threading.Thread(target=_watch_events, args=(client, changed), daemon=True).start()
-    while True:
-        if not once:
-            print(_CLEAR, end="")
-        _print_overview(overview, problem, invocation.output)
-        if once:
-            return exit_status.OK
-        if changed.wait(every):
-            time.sleep(SHORTEST_REFRESH)
-            changed.clear()
-        try:
-            overview, problem = read_overview(client), ""
-        except HoldfastError as error:
-            problem = f"{time.strftime('%H:%M:%S')} {escape(error.message)}"
+    """Show the overview until `q` or Ctrl-C; print it once if stdout is no terminal."""
+    arguments = invocation.arguments
+    every = arguments.pop("every") or REFRESH_SECONDS
+    once = arguments.pop("once") or not is_terminal()
+    server = address_of(arguments["url"])
+    client = client_for(arguments)
+    overview = read_overview(client)
+    if once or is_document(invocation.output):
+        return _print_overviews(client, overview, every, invocation, once=once)
+    problem, read_at = "", time.time()
+    with Screen() as screen, suppress(KeyboardInterrupt):
+        threading.Thread(target=_watch_events, args=(client, screen), daemon=True).start()
+        while True:
+            size = os.get_terminal_size()
+            header = f"{escape(server)}  {time_of_day(read_at)}"
+            screen.draw([*draw_overview(overview, header, size.columns, size.lines - 2), "", problem or HELP])
+            if screen.wait(every) or screen.wait(SHORTEST_REFRESH, only_keys=True):
+                break
+            try:
+                overview, problem, read_at = read_overview(client), "", time.time()
+            except HoldfastError as error:
+                problem = cut(f"{time_of_day(time.time())} {escape(error.message)}", size.columns)
+    return exit_status.OK
 
 
-def _watch_events(client: Client, changed: threading.Event) -> None:
-    """Signal every event. With a key that may not follow the log, only the refresh interval updates the screen."""
+def _watch_events(client: Client, screen: Screen) -> None:
+    """Wake the screen at every event. With a key that may not follow the log, only the refresh interval does."""
     with suppress(HoldfastError):
         for _ in client.follow():
-            changed.set()
+            screen.wake()
 
 
-def _print_overview(overview: Overview, problem: str, output: str) -> None:
-    """Print the last known state, and below it why it could not be updated since."""
-    if is_document(output):
-        print_document(overview._asdict(), output)
-        return
-    print_table(overview.jobs, ("job_id", "owner", "expires_in_seconds", "note"), wide=output == WIDE)
-    print()
-    print_table(overview.queues, ("type", "pending", "claimed", "dead"))
-    if problem:
-        print(f"\n{problem}")
+def _print_overviews(client: Client, overview: Overview, every: float, invocation: Invocation, *, once: bool) -> int:
+    """Print the overview once, or as a document again and again."""
+    while True:
+        if is_document(invocation.output):
+            print_document(overview._asdict(), invocation.output)
+        else:
+            print_table(overview.jobs, _JOB_COLUMNS, wide=invocation.output == WIDE)
+            print()
+            print_table(overview.queues, _QUEUE_COLUMNS)
+        if once:
+            return exit_status.OK
+        time.sleep(every)
+        overview = read_overview(client)
+
+
+def draw_overview(overview: Overview, header: str, width: int, height: int) -> list[str]:
+    """The lines of the screen: counts, queues, and as many jobs as there is room for."""
+    waiting = sum(job.get("waiting", 0) for job in overview.jobs)
+    ready, claimed, dead = (sum(queue[state] for queue in overview.queues) for state in ("pending", "claimed", "dead"))
+    more = "+" if overview.more_jobs else ""
+    counts = f"{len(overview.jobs)}{more} jobs held, {waiting} waiting for them;"
+    counts += f" tasks: {ready} ready, {claimed} claimed, {dead} dead letters"
+    queues = (
+        format_table(overview.queues, _QUEUE_COLUMNS, width=width)[: max(height // 3, 2)] if overview.queues else []
+    )
+    room = max(height - len(queues) - 6, 1)
+    jobs = format_table(overview.jobs[:room], _JOB_COLUMNS, width=width) if overview.jobs else ["no job is held"]
+    hidden = len(overview.jobs) - room
+    if hidden > 0 or overview.more_jobs:
+        jobs.append("more: holdfast ls")
+    return [
+        bold(cut(f"holdfast top  {header}", width)),
+        cut(counts, width),
+        "",
+        *queues,
+        *([""] if queues else []),
+        *jobs,
+    ]

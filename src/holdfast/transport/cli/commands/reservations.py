@@ -10,8 +10,10 @@ from holdfast.operations import bounds
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.call import call
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.display.answers import print_answer
+from holdfast.transport.cli.display.table import print_table
 from holdfast.transport.cli.hold.reserve import print_reserved
-from holdfast.transport.cli.output import WIDE, is_document, print_answer, print_document, print_message, print_table
+from holdfast.transport.cli.output import WIDE, is_document, print_document, print_message
 from holdfast.transport.cli.repository import Repository, space_of, space_or_none
 from holdfast.transport.cli.table import RESERVATION_LEASE
 from holdfast.transport.cli.verbs.verb import Invocation
@@ -51,7 +53,7 @@ def check(invocation: Invocation) -> int:
     if is_document(invocation.output):
         print_document(answer, invocation.output)
     elif others:
-        print_table(others, invocation.verb.columns, wide=invocation.output == WIDE)
+        print_table(others, invocation.fields or invocation.verb.columns, wide=invocation.output == WIDE)
     if answer["all_allowed"]:
         return exit_status.OK
     denied = sum(not file["allowed"] for file in answer["files"])
@@ -78,7 +80,7 @@ def list_all(invocation: Invocation) -> int:
             for path in row["paths"]
             if wanted is None or parse(path).matches(wanted)
         ]
-    print_answer(answer, invocation.verb, invocation.output)
+    print_answer(answer, invocation)
     return exit_status.OK
 
 

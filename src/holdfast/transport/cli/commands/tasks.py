@@ -7,9 +7,10 @@ from typing import Any
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.call import call
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.display.answers import print_answer
 from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.long_wait import NO_LIMIT, call_until
-from holdfast.transport.cli.output import is_document, print_answer, print_message
+from holdfast.transport.cli.output import is_document, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 
 _FINISHED = {"completed": exit_status.OK, "cancelled": exit_status.STALE, "dead_letter": exit_status.STALE}
@@ -31,7 +32,7 @@ def claim_next(invocation: Invocation) -> int:
         answer = call_until(client_for(arguments), invocation.verb.operation, arguments, wait, _has_task)
         remember(answer)
     if _has_task(answer) or is_document(invocation.output):
-        print_answer(answer, invocation.verb, invocation.output)
+        print_answer(answer, invocation)
     elif answer.get("message") == "busy":
         print_message(f"holdfast: this session still holds {answer.get('inFlight')}")
     else:
@@ -45,7 +46,7 @@ def await_task(invocation: Invocation) -> int:
     wait = arguments.pop("wait_seconds")
     limit = NO_LIMIT if wait is None else wait
     task = call_until(client_for(arguments), invocation.verb.operation, arguments, limit, _is_finished)
-    print_answer(task, invocation.verb, invocation.output)
+    print_answer(task, invocation)
     return _FINISHED.get(task["status"], invocation.held_status(exit_status.HELD))
 
 

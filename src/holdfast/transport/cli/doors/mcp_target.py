@@ -9,7 +9,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from holdfast.private_files import UnusableFile
-from holdfast.server_keys import DEFAULT_URL, URL_VARIABLE, FoundKey, Servers
+from holdfast.server_keys import DEFAULT_URL, URL_VARIABLE, FoundKey, Servers, with_scheme
 from holdfast.settings import default_store, describe_store
 from holdfast.transport.cli.credentials import BadAddress, find_key
 
@@ -36,7 +36,7 @@ def find_target(store: str | None, environ: Mapping[str, str] = os.environ) -> M
         return McpTarget(None, "--store")
     url = environ.get(URL_VARIABLE)
     if url:
-        return McpTarget(url.rstrip("/"), URL_VARIABLE, find_key(None, None, environ))
+        return McpTarget(with_scheme(url), URL_VARIABLE, find_key(None, None, environ))
     variable = next((name for name in _STORE_VARIABLES if environ.get(name)), None)
     if variable is not None:
         return McpTarget(None, variable)

@@ -8,11 +8,12 @@ from holdfast.client.client import Client
 from holdfast.operations import bounds
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
+from holdfast.transport.cli.display.answers import print_answer
 from holdfast.transport.cli.held_leases import remembering
 from holdfast.transport.cli.hold.claimed import RELEASE_SECONDS, Claim, run_claimed
 from holdfast.transport.cli.hold.supervisor import HeldLease, Signals
 from holdfast.transport.cli.long_wait import call_until, is_granted
-from holdfast.transport.cli.output import escape, print_answer, print_message
+from holdfast.transport.cli.output import escape, print_message
 from holdfast.transport.cli.repository import Repository, space_of
 from holdfast.transport.cli.table import RESERVATION_LEASE
 from holdfast.transport.cli.verbs.verb import Invocation
@@ -50,7 +51,7 @@ def print_reserved(answer: dict[str, Any], invocation: Invocation) -> int:
     if answer["status"] == "held":
         paths, owners = describe_conflicts(answer)
         print_message(f"holdfast: {escape(paths)} is held by {escape(owners)}")
-    print_answer(answer, invocation.verb, invocation.output)
+    print_answer(answer, invocation)
     return exit_status.of_claim(answer, invocation.held_status(exit_status.HELD))
 
 

@@ -20,7 +20,7 @@ from holdfast.client.request import Answer
 from holdfast.client.retry import AnswerLost, is_delayed_lock
 from holdfast.client.sse import Frame
 from holdfast.private_files import UnusableFile
-from holdfast.server_keys import DEFAULT_URL, configured_key, environment_key
+from holdfast.server_keys import address_of, configured_key, environment_key
 from holdfast.transport.cli.credentials import BadAddress, read_private
 from holdfast.transport.cli.http_sender import HttpSender
 from holdfast.transport.cli.output import print_message
@@ -75,13 +75,13 @@ class Requester:
 
 def server_of(given: str | None) -> str:
     """Address of the server: the flag, OCTOSTORE_URL, HOLDFAST_URL, or the default on this machine."""
-    url = given or os.environ.get("OCTOSTORE_URL", "").strip() or os.environ.get("HOLDFAST_URL") or DEFAULT_URL
+    url = address_of(given or os.environ.get("OCTOSTORE_URL", "").strip())
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username is not None:
         raise BadAddress("the server must be http(s)://host[/path]")
     if parts.query or parts.fragment:
         raise BadAddress("the server's address must not have a query or fragment")
-    return url.rstrip("/")
+    return url
 
 
 def check_encryption(server: str, *, allow_http: bool) -> None:

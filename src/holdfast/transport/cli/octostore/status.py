@@ -10,10 +10,11 @@ from holdfast.client.errors import HoldfastError
 from holdfast.client.event_stream import StreamState
 from holdfast.client.retry import AnswerLost, NotSent
 from holdfast.transport.cli.credentials import BadAddress
+from holdfast.transport.cli.display.answers import print_fields
 from holdfast.transport.cli.octostore import failures
 from holdfast.transport.cli.octostore.reports import Reports
 from holdfast.transport.cli.octostore.requests import Requester, check_encryption
-from holdfast.transport.cli.output import escape, print_fields, print_message
+from holdfast.transport.cli.output import escape, print_message
 from holdfast.transport.cli.verbs.verb import Invocation
 
 USAGE, FAILED = 64, 70

@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 from holdfast.operations import bounds
-from holdfast.operations.bound_kinds import Range
-from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, positional, switch
+from holdfast.transport.cli.durations import parse_duration, parse_within
+from holdfast.transport.cli.verbs.verb import Argument, Verb, duration, flag, positional, switch
 
 USAGE = 64
 _LONGEST = 24 * 3600.0
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 
 
-def duration(text: str) -> float:
-    """`500ms`, `5s`, `2m`, `1h` or plain seconds."""
-    match = re.fullmatch(r"([0-9]+)(ms|s|m|h|)", text)
-    if match is None or int(match[1]) * _UNITS[match[2]] > _LONGEST:
-        raise ValueError("expected a duration such as 500ms, 5s, 2m or 1h, at most one day")
-    return int(match[1]) * _UNITS[match[2]]
+def limited(text: str) -> float:
+    """A duration of at most one day."""
+    seconds = parse_duration(text)
+    if seconds > _LONGEST:
+        raise ValueError("expected at most one day")
+    return seconds
 
 
 def timeout(text: str) -> float:
     """A duration above zero."""
-    seconds = duration(text)
+    seconds = limited(text)
     if seconds == 0:
         raise ValueError("a timeout must be longer than 0")
     return seconds
-
-
-def _parse_seconds(text: str, bound: Range) -> int:
-    number = int(text)
-    if not bound.allows(number):
-        raise ValueError(f"expected {bound} seconds")
-    return number
-
-
-def lock_ttl(text: str) -> int:
-    return _parse_seconds(text, bounds.LOCK_TTL)
-
-
-def election_ttl(text: str) -> int:
-    return _parse_seconds(text, bounds.ELECTION_TTL)
 
 
 def candidate(text: str) -> str:
@@ -55,12 +40,16 @@ _COMMON = (
         "--server", "server", "URL", "address of the server ($OCTOSTORE_URL, $HOLDFAST_URL, or http://127.0.0.1:7700)"
     ),
     switch("--json", "json", "print one JSON object a line"),
-    flag("--connect-timeout", "connect_timeout", "TIME", "limit for connecting (5s)", timeout),
-    flag("--request-timeout", "request_timeout", "TIME", "limit for one request (10s)", timeout),
-    flag("--shutdown-timeout", "shutdown_timeout", "TIME", "limit for the release after a signal (2s)", timeout),
+    duration("--connect-timeout", "connect_timeout", "limit for connecting (5s)", timeout),
+    duration("--request-timeout", "request_timeout", "limit for one request (10s)", timeout),
+    duration("--shutdown-timeout", "shutdown_timeout", "limit for the release after a signal (2s)", timeout),
 )
 _INSECURE = switch("--allow-insecure-http", "careless", "send secrets over plain HTTP to another machine")
-_ACQUIRE = flag("--acquire-timeout", "acquire_timeout", "TIME", "wait for at most this long (no limit)", duration)
+_ACQUIRE = duration("--acquire-timeout", "acquire_timeout", "wait for at most this long (no limit)", limited)
+_LOCK_TTL = duration("--ttl", "ttl", f"{bounds.LOCK_TTL} (120)", partial(parse_within, bound=bounds.LOCK_TTL))
+_ELECTION_TTL = duration(
+    "--ttl", "ttl", bounds.ELECTION_TTL.with_default(), partial(parse_within, bound=bounds.ELECTION_TTL)
+)
 _NAME = positional("NAME", "name", "name of the lock")
 _ID = positional("ID", "name", "id of the election")
 _STATUSES = (
@@ -89,7 +78,7 @@ OCTOSTORE_VERBS = (
     _verb(
         "lock hold",
         "acquire a lock and hold it until a signal",
-        (_NAME, flag("--ttl", "ttl", "SECONDS", f"{bounds.LOCK_TTL} (120)", lock_ttl), _ACQUIRE, _INSECURE),
+        (_NAME, _LOCK_TTL, _ACQUIRE, _INSECURE),
         "hold:run",
         f"{_AUTH_HELP}\n{_STATUSES}",
     ),
@@ -102,7 +91,7 @@ OCTOSTORE_VERBS = (
         (
             _ID,
             flag("--candidate", "candidate", "WHO", "your name as a candidate", candidate, required=True),
-            flag("--ttl", "ttl", "SECONDS", bounds.ELECTION_TTL.with_default(), election_ttl),
+            _ELECTION_TTL,
             _ACQUIRE,
             _INSECURE,
         ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.verb import Verb, flag, positional, switch
+from holdfast.transport.cli.durations import parse_duration
+from holdfast.transport.cli.verbs.verb import Verb, duration, flag, positional, switch
 
 _HOST_NAMES = ("claude-code", "codex", "cursor", "vscode", "gemini", "opencode")
 _POLICY = (
@@ -85,6 +86,7 @@ AGENT_VERBS = (
             *_POLICY,
         ),
         command="commands.hook:run",
+        for_people=False,
         usage_status=1,
         more="Reads the host's JSON on stdin and answers on stdout. At the start of a session it tells the model the\n"
         "rules, who owns what, and what the session still holds. Before a tool changes files it asks as\n"
@@ -96,9 +98,11 @@ AGENT_VERBS = (
         "top",
         "show held jobs and open tasks, and keep updating",
         (
-            flag("--every", "every", "SECONDS", "update at least this often (2)", float),
+            duration("--every", "every", "update at least this often (2)", parse_duration),
             switch("--once", "once", "print once and exit"),
         ),
         command="commands.overview:top",
+        more="On a terminal it fills the screen, and q or Esc quits. `waiting` counts the callers that wait for a job\n"
+        "at this server process. Elsewhere it prints once.",
     ),
 )

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from holdfast.operations import bounds
-from holdfast.transport.cli.verbs.verb import HELD_STATUS, Verb, flag, limit, positional, switch
+from holdfast.transport.cli.durations import parse_duration
+from holdfast.transport.cli.verbs.verb import HELD_STATUS, Verb, duration, flag, limit, positional, switch
 
 _SUBJECT = flag("--subject", "subject", "SUBJECT", "only this subject: task:tsk_…, lease:deploy/web, lease:deploy/*")
 _KIND = flag("--kind", "kind", "KIND", "only this kind: task.claimed, task.*")
 _AFTER = flag("--after", "after", "SEQ", "only events after this sequence number", int)
-_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (no limit)", float)
+_WAIT = duration("-w --wait", "wait_seconds", "wait for at most this long (no limit)", parse_duration)
 EVENT_COLUMNS = ("seq", "at", "kind", "subject", "actor", "data")
 
 EVENT_VERBS = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.operations import bounds
+from holdfast.transport.cli.durations import parse_done_for, parse_duration
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
@@ -12,9 +13,9 @@ from holdfast.transport.cli.verbs.verb import (
     SESSION_LEASE,
     TOKEN,
     Verb,
+    duration,
     flag,
     limit,
-    parse_done_for,
     parse_json,
     parse_json_or_text,
     positional,
@@ -22,13 +23,7 @@ from holdfast.transport.cli.verbs.verb import (
 )
 
 _NAME = positional("NAME", "job_id", "name of the job")
-_TTL = flag(
-    "--ttl",
-    "ttl_seconds",
-    "SECONDS",
-    f"the lease ends this long after the last heartbeat ({bounds.JOB_TTL.default})",
-    int,
-)
+_TTL = duration("--ttl", "ttl_seconds", f"the lease ends this long after the last heartbeat ({bounds.JOB_TTL.default})")
 _METADATA = flag(
     "--metadata", "metadata", "JSON", "an object or a string, visible to others; @file reads a file", parse_json_or_text
 )
@@ -38,8 +33,8 @@ _NOTE = flag("--note", "note", "TEXT", "a note for the next owner")
 _ANY = switch("--any", "any", "NAME is a list, separated by commas: claim the first that is free")
 _AGAIN = switch("--again", "again", "claim the job even if it is done")
 _RESULT = flag("--result", "result", "JSON", "with --outcome done or failed; @file reads a file", parse_json)
-_DONE_FOR = flag(
-    "--done-for", "done_for_seconds", "SECONDS", "how long it counts as done, or `forever` (7 days)", parse_done_for
+_DONE_FOR = duration(
+    "--done-for", "done_for_seconds", "how long it counts as done, or `forever` (7 days)", parse_done_for
 )
 _CHECKPOINT = flag("--checkpoint", "checkpoint", "JSON", "data for the next owner; @file reads a file", parse_json)
 
@@ -50,12 +45,11 @@ JOB_VERBS = (
         (
             _NAME,
             OWNER,
-            flag(
+            duration(
                 "-w --wait",
                 "wait_seconds",
-                "SECONDS",
                 f"wait in its queue for at most this long ({bounds.WAIT.default})",
-                float,
+                parse_duration,
             ),
             _TTL,
             _METADATA,
@@ -96,7 +90,7 @@ JOB_VERBS = (
             TOKEN,
             _NOTE,
             _CHECKPOINT,
-            flag("--outcome", "outcome", "WHAT", "free, done or failed (free)"),
+            flag("--outcome", "outcome", "WHAT", "free, done or failed (free)", choices=("free", "done", "failed")),
             _RESULT,
             _DONE_FOR,
         ),
@@ -135,13 +129,13 @@ JOB_VERBS = (
         "list the jobs that are held now, or done",
         (
             positional("PREFIX", "prefix", "only names with this prefix", required=False),
-            flag("--state", "state", "STATE", "claimed or done (claimed)"),
+            flag("--state", "state", "STATE", "claimed or done (claimed)", choices=("claimed", "done")),
             limit(bounds.JOB_PAGE),
             CURSOR,
         ),
         "list_claimed_jobs",
         rows="jobs",
-        columns=("job_id", "owner", "expires_in_seconds", "note", "by"),
+        columns=("job_id", "owner", "expires_in_seconds", "note", "by", "waiting"),
     ),
     Verb(
         "force-release",
@@ -160,7 +154,7 @@ JOB_VERBS = (
             _DONE_FOR,
             _ANY,
             _AGAIN,
-            flag("-w --wait", "wait_seconds", "SECONDS", "wait for at most this long (no limit)", float),
+            duration("-w --wait", "wait_seconds", "wait for at most this long (no limit)", parse_duration),
             OWNER,
             _TTL,
             _METADATA,

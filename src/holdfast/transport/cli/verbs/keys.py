@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from holdfast.operations import bounds
-from holdfast.transport.cli.verbs.verb import Verb, flag, positional, switch
+from holdfast.transport.cli.verbs.verb import Verb, duration, flag, positional, switch
 
 _ID = positional("ID", "id", "id of the key")
 _GRACE_HELP = f"the old secret works for this long ({bounds.KEY_GRACE.default})"
-_GRACE = flag("--grace", "graceSeconds", "SECONDS", _GRACE_HELP, int)
+_GRACE = duration("--grace", "graceSeconds", _GRACE_HELP)
 
 KEY_VERBS = (
     Verb("key ls", "list the account's keys, without their secrets", (), "list_keys", rows="keys",
@@ -20,7 +20,7 @@ KEY_VERBS = (
             flag("--scope", "scopes", "SCOPE", "what the key may do: admin, jobs, tasks, read, …; may be repeated",
                  required=True, many=True),
             flag("--prefix", "prefix", "TEXT", "only jobs and locks whose names have this prefix"),
-            flag("--expires-in", "expiresInSeconds", "SECONDS", "the key stops working after this long", int),
+            duration("--expires-in", "expiresInSeconds", "the key stops working after this long"),
         ),
         "create_key",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.operations import bounds
+from holdfast.transport.cli.durations import parse_duration
 from holdfast.transport.cli.verbs.verb import (
     CURSOR,
     HELD_STATUS,
@@ -11,6 +12,7 @@ from holdfast.transport.cli.verbs.verb import (
     SESSION_LEASE,
     TOKEN,
     Verb,
+    duration,
     flag,
     limit,
     parse_json,
@@ -36,22 +38,16 @@ RESERVATION_VERBS = (
             positional("COMMAND", "command", "the command to run, after --", required=False, many=True),
             switch("--shared", "shared", "let others reserve them as shared too: for reading"),
             _SPACE,
-            flag(
-                "-w --wait",
-                "wait_seconds",
-                "SECONDS",
-                "wait for at most this long (0; with a command: no limit)",
-                float,
+            duration(
+                "-w --wait", "wait_seconds", "wait for at most this long (0; with a command: no limit)", parse_duration
             ),
             switch("-n --nonblock", "nonblock", "with a command: do not wait if the files are held"),
             OWNER,
-            flag(
+            duration(
                 "--ttl",
                 "ttl_seconds",
-                "SECONDS",
                 "the reservation ends this long after the last heartbeat\n"
                 f"({bounds.RESERVATION_TTL.default}; with a command: {bounds.JOB_TTL.default})",
-                int,
             ),
             flag("--reason", "reason", "TEXT", "what you do with the files, visible to others"),
             flag("--metadata", "metadata", "JSON", "an object, visible to others; @file reads a file", parse_json),
@@ -73,7 +69,7 @@ RESERVATION_VERBS = (
         (
             _ID,
             _LEASE,
-            flag("--ttl", "ttl_seconds", "SECONDS", "another time from heartbeat to end (as before)", int),
+            duration("--ttl", "ttl_seconds", "another time from heartbeat to end (as before)"),
             TOKEN,
         ),
         "heartbeat_reservation",
@@ -155,7 +151,7 @@ RESERVATION_VERBS = (
             _ID,
             flag("--offer", "offer", "CODE", "the code of the offer", required=True),
             OWNER,
-            flag("--ttl", "ttl_seconds", "SECONDS", f"{bounds.RESERVATION_TTL.with_default()}", int),
+            duration("--ttl", "ttl_seconds", f"{bounds.RESERVATION_TTL.with_default()}"),
             flag("--session", "session_id", "ID", "release the files when this session ends"),
             SESSION_LEASE,
         ),

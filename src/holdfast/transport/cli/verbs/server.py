@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from holdfast.transport.cli.verbs.verb import Argument, Verb, flag, output, positional, switch
+from holdfast.transport.cli.verbs.verb import OUTPUT, Argument, Verb, flag, positional, switch
 
+TASK_FORMATS = ("jsonl", "csv")
 _STORE = "sqlite:///path.db (four slashes for an absolute path), postgresql://… or memory:"
 
 
@@ -14,7 +15,7 @@ def _setting(flags: str, value: str, help: str) -> Argument:
 _FROM = _setting("--store", "URL", "the store, as for serve")
 _REPLACE = switch("--replace", "replace", "replace what is there")
 _COPY_FLAGS = (
-    output("output format (text)"),
+    OUTPUT,
     switch("--no-verify", "no_verify", "do not compare the copy's rows with its log"),
 )
 
@@ -50,7 +51,7 @@ SERVER_VERBS = (
         "compare the rows of a store with its event log",
         (
             _setting("--store", "URL", "the store, as for serve"),
-            output("output format (text)"),
+            OUTPUT,
         ),
         command="commands.verify:run",
         calls_server=False,
@@ -88,6 +89,36 @@ SERVER_VERBS = (
         calls_server=False,
         more="Stop every server first. If it is interrupted, run it again: it continues where it stopped. No server\n"
         "opens the new store until it is complete and verified. The old store is left as it is: do not serve it again.",
+    ),
+    Verb(
+        "import octostore",
+        "take over the database of an OctoStore server",
+        (
+            positional("FILE", "file", "its database file; it is left unchanged"),
+            _FROM,
+            switch("--dry-run", "dry_run", "only report what would be imported"),
+            switch("--skip-refused", "skip_refused", "leave out what cannot be imported, and import the rest"),
+            OUTPUT,
+        ),
+        command="imports.octostore:run",
+        calls_server=False,
+        more="Stop OctoStore first. Users keep their tokens and what they hold, sessions and webhooks go on, and\n"
+        "fencing tokens continue above those of the file. All is imported in one transaction, or nothing: then the\n"
+        "exit status is 1. What has expired is left out.",
+    ),
+    Verb(
+        "import tasks",
+        "create the tasks of a file, in JSON lines or CSV",
+        (
+            positional("FILE", "file", "the file; - for stdin"),
+            flag("--format", "format", "|".join(TASK_FORMATS), "its format (by its name)", choices=TASK_FORMATS),
+            flag("--type", "type", "TYPE", "type of tasks that name none"),
+            switch("--dry-run", "dry_run", "only check every line; no server is called"),
+        ),
+        command="imports.tasks:run",
+        more="Each line has the fields of `POST /v1/tasks`. In CSV the first line names them; payload is JSON, and a\n"
+        "column payload.NAME is one field of it. Refused lines are reported with their numbers; then the exit status\n"
+        "is 1. Lines with a uniqueKey can be imported again: what is there already is not created twice.",
     ),
     Verb(
         "mcp",
@@ -130,10 +161,13 @@ PROGRAM_VERBS = (
     ),
     Verb(
         "completion",
-        "print a script that makes your shell complete verbs and flags",
-        (positional("SHELL", "shell", "bash, zsh or fish"),),
+        "print a script that makes your shell complete verbs, flags and ids",
+        (positional("SHELL", "shell", "bash, zsh or fish", choices=("bash", "zsh", "fish")),),
         command="commands.completion:run",
         calls_server=False,
-        more='bash, zsh: eval "$(holdfast completion bash)". fish: holdfast completion fish | source',
+        more='bash: eval "$(holdfast completion bash)". zsh: eval "$(holdfast completion zsh)".\n'
+        "fish: holdfast completion fish | source\n"
+        "Put the line into your shell's start file. Names of held jobs and ids of tasks, sessions, reservations, keys\n"
+        "and webhooks are asked from the server while you complete.",
     ),
 )

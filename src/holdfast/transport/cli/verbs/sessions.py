@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from holdfast.operations import bounds
 from holdfast.transport.cli.verbs.verb import (
+    CAPABILITIES,
     CURSOR,
     HELD_STATUS,
     Verb,
+    duration,
     flag,
     limit,
     parse_json,
@@ -30,14 +32,13 @@ SESSION_VERBS = (
         (
             positional("NAME", "name", "name of the session, the same after every restart"),
             flag("--secret-file", "secret_file", "FILE", "resume with the secret in this file, - for stdin"),
-            flag(
+            duration(
                 "--ttl",
                 "ttl_seconds",
-                "SECONDS",
                 f"the session ends this long after the last heartbeat ({bounds.SESSION_TTL.default})",
-                int,
             ),
             switch("--lane", "lane", "at most one claimed task at a time"),
+            CAPABILITIES,
             *_CONTEXT,
         ),
         "begin_session",
@@ -84,8 +85,7 @@ ELECTION_VERBS = (
             positional("COMMAND", "command", "the command that the leader runs, after --", many=True),
             flag("--candidate", "candidate_id", "WHO", "your name as a candidate ($HOLDFAST_OWNER, or user@host)"),
             switch("-n --nonblock", "nonblock", "do not wait if another candidate leads"),
-            flag("--ttl", "ttl_seconds", "SECONDS", _LEADER_TTL_HELP,
-                 int),
+            duration("--ttl", "ttl_seconds", _LEADER_TTL_HELP),
             HELD_STATUS,
         ),
         command="hold.elect:run",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from holdfast.core.limits import ON_DEPENDENCY_FAILURE
 from holdfast.operations import bounds
+from holdfast.transport.cli.durations import parse_duration
 from holdfast.transport.cli.verbs.verb import (
+    CAPABILITIES,
     CURSOR,
     HELD_STATUS,
     OFFER,
     OFFER_TERMS,
     SESSION_LEASE,
     Verb,
+    duration,
     flag,
     limit,
     parse_json,
@@ -35,8 +39,8 @@ _HANDOVER = (
 _PRIORITY_HELP = f"{bounds.TASK_PRIORITY.with_default()}; higher is claimed first"
 _PRIORITY = flag("--priority", "priority", "NUMBER", _PRIORITY_HELP, int)
 _LEASE_HELP = f"length of a claim: {bounds.TASK_LEASE.with_default()}"
-_LEASE = flag("--lease-seconds", "leaseDurationSeconds", "SECONDS", _LEASE_HELP, int)
-_WAIT = flag("-w --wait", "wait_seconds", "SECONDS", f"wait for at most this long ({bounds.WAIT.default})", float)
+_LEASE = duration("--lease-seconds", "leaseDurationSeconds", _LEASE_HELP)
+_WAIT = duration("-w --wait", "wait_seconds", f"wait for at most this long ({bounds.WAIT.default})", parse_duration)
 _REASON = flag("--reason", "reason", "TEXT", "why")
 _PROGRESS = flag("--progress", "progress", "JSON", "visible to others while you hold the task", parse_json)
 
@@ -49,6 +53,7 @@ TASK_VERBS = (
             _WAIT,
             _WORKER,
             *_SESSION,
+            CAPABILITIES,
             HELD_STATUS,
         ),
         "claim_task",
@@ -68,6 +73,13 @@ TASK_VERBS = (
             flag("--at", "scheduledAt", "TIME", "not before this time, such as 2030-01-31T12:00:00Z"),
             flag("--key", "uniqueKey", "KEY", "one open task per key: a second create returns the first task"),
             flag("--tag", "tag", "TEXT", "a label to filter lists by"),
+            flag("--depends-on", "dependsOn", "ID", "a task that must complete first, repeatable", many=True),
+            flag(
+                "--on-dependency-failure", "onDependencyFailure", "RULE",
+                "if one of those fails: hold (wait on), cancel or run", choices=ON_DEPENDENCY_FAILURE,
+            ),
+            flag("--requires", "requires", "WORD", "only for workers that can do this; repeat it for more", many=True),
+            switch("--approval", "approval", "a person must approve it before the first claim"),
         ),
         "create_task",
         "commands.tasks:create",
@@ -75,7 +87,7 @@ TASK_VERBS = (
     Verb(
         "task claim",
         "claim this task",
-        (_ID, _WORKER, *_SESSION, OFFER, HELD_STATUS),
+        (_ID, _WORKER, *_SESSION, OFFER, CAPABILITIES, HELD_STATUS),
         "claim_task_by_id",
         is_claim=True,
     ),
@@ -99,7 +111,7 @@ TASK_VERBS = (
             *_PROOF,
             _REASON,
             flag("--error-code", "error_code", "CODE", "the reason as a code, for programs"),
-            flag("--retry-after", "retry_after_seconds", "SECONDS", "retry no sooner than this", int),
+            duration("--retry-after", "retry_after_seconds", "retry no sooner than this"),
             switch("--permanent", "permanent", "do not retry"),
             *_HANDOVER,
         ),
@@ -108,7 +120,7 @@ TASK_VERBS = (
     Verb(
         "task release",
         "return a task to its queue without counting the attempt",
-        (_ID, *_PROOF, flag("--delay", "delay_seconds", "SECONDS", "ready again no sooner than this", int), *_HANDOVER),
+        (_ID, *_PROOF, duration("--delay", "delay_seconds", "ready again no sooner than this"), *_HANDOVER),
         "release_task",
     ),
     Verb(
@@ -131,13 +143,49 @@ TASK_VERBS = (
         ),
         "cancel_task",
     ),
+    Verb(
+        "task ask",
+        "ask a person about a task, which waits for the answer",
+        (
+            _ID,
+            positional("QUESTION", "question", "what you want to know"),
+            flag("--choice", "choices", "TEXT", "a possible answer (any text is one); may be repeated", many=True),
+            flag("--deadline", "answer_by", "TIME", "when it expires, such as 2030-01-31T12:00:00Z"),
+            flag("--default", "on_timeout", "TEXT", "the answer at the deadline (the task becomes a dead letter)"),
+            *_PROOF,
+            *_HANDOVER,
+        ),
+        "ask_task",
+    ),
+    Verb(
+        "questions",
+        "list the questions to people, open ones first",
+        (limit(bounds.QUESTION_PAGE), CURSOR),
+        "list_questions",
+        rows="questions",
+        columns=("id", "status", "task_type", "question", "choices", "worker", "asked_at", "deadline", "answer"),
+    ),
+    Verb(
+        "answer",
+        "answer a question, or approve a task",
+        (
+            positional("ID", "id", "id of the question"),
+            positional("ANSWER", "answer", "one of its choices, or any text if it has none"),
+            _REASON,
+        ),
+        "answer_question",
+        more="Needs a key with the scope answer.",
+    ),
     Verb("task requeue", "put a dead letter back into its queue", (_ID,), "requeue_task"),
     Verb("task get", "show a task", (_ID, _WAIT), "check_task_status"),
     Verb(
         "task ls",
         "list tasks, newest first",
         (
-            flag("--status", "status", "STATE", "pending, claimed, completed, cancelled or dead_letter"),
+            flag(
+                "--status", "status", "STATE", "pending, claimed, completed, cancelled or dead_letter",
+                choices=("pending", "claimed", "completed", "cancelled", "dead_letter"),
+            ),
             flag("--type", "type", "TYPE", "only tasks of this type"),
             flag("--tag", "tag", "TEXT", "only tasks with this label"),
             flag("--worker", "worker", "WHO", "only tasks that this worker holds"),
@@ -153,7 +201,16 @@ TASK_VERBS = (
         "list the events of a task",
         (_ID, limit(bounds.TASK_EVENT_PAGE)),
         "task_events",
+        "commands.events:history",
         rows="events",
         columns=("version", "at", "kind", "actor", "data"),
+    ),
+    Verb(
+        "task deps",
+        "list what a task needs; with -o json also what needs it",
+        (_ID, limit(bounds.TASK_PAGE), CURSOR),
+        "task_dependencies",
+        rows="dependsOn",
+        columns=("id", "type", "status", "waitingFor", "met"),
     ),
 )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from holdfast.operations.bound_kinds import Range
 from holdfast.operations.bounds import OFFER_LIFETIME
+from holdfast.transport.cli.durations import parse_whole_seconds
 
 
 class Argument(NamedTuple):
@@ -53,6 +54,8 @@ class Verb(NamedTuple):
     """Exit status for wrong usage."""
     more: str = ""
     """Text below the flags in the help."""
+    for_people: bool = True
+    """Whether people type it; programs start the others, which the overview leaves out."""
 
 
 class Invocation(NamedTuple):
@@ -63,6 +66,8 @@ class Invocation(NamedTuple):
     output: str = "text"
     conflict_status: int | None = None
     """Value of -E."""
+    fields: tuple[str, ...] = ()
+    """Value of --fields: what to print of the answer."""
 
     def held_status(self, default: int) -> int:
         """Exit status when another holder has it: -E if given."""
@@ -74,11 +79,20 @@ class WrongUsage(Exception):
 
 
 OUTPUTS = ("text", "wide", "json", "yaml")
+DURATION = "DURATION"
 
 
-def positional(name: str, field: str, help: str, *, required: bool = True, many: bool = False) -> Argument:
+def positional(
+    name: str,
+    field: str,
+    help: str,
+    *,
+    required: bool = True,
+    many: bool = False,
+    choices: tuple[str, ...] = (),
+) -> Argument:
     """A positional argument."""
-    return Argument((name,), field, help, name, required=required, many=many)
+    return Argument((name,), field, help, name, required=required, many=many, choices=choices)
 
 
 def flag(
@@ -92,8 +106,13 @@ def flag(
     choices: tuple[str, ...] = (),
     many: bool = False,
 ) -> Argument:
-    """A flag with a value: `flag("-w --wait", "wait_seconds", "SECONDS", …)`."""
+    """A flag with a value: `flag("--token", "token", "NUMBER", …)`."""
     return Argument(tuple(flags.split()), field, help, value, kind, required, choices, many)
+
+
+def duration(flags: str, field: str, help: str, kind: Callable[[str], Any] = parse_whole_seconds) -> Argument:
+    """A flag with a number of seconds, such as 90, 90s or 5m."""
+    return flag(flags, field, DURATION, help, kind)
 
 
 def switch(flags: str, field: str, help: str) -> Argument:
@@ -101,9 +120,7 @@ def switch(flags: str, field: str, help: str) -> Argument:
     return Argument(tuple(flags.split()), field, help)
 
 
-def output(help: str) -> Argument:
-    """The flag -o, with the same four formats everywhere."""
-    return flag("-o --output", "output", "|".join(OUTPUTS), help, choices=OUTPUTS)
+OUTPUT = flag("-o --output", "output", "FORMAT", "text, wide, json or yaml (text)", choices=OUTPUTS)
 
 
 def parse_json(text: str) -> Any:
@@ -123,11 +140,12 @@ def parse_json_or_text(text: str) -> Any:
     return parse_json(text) if text.startswith(("{", "@")) else text
 
 
-def parse_done_for(text: str) -> Any:
-    """Seconds, or `forever`."""
-    import msgspec
-
-    return msgspec.Raw(b"null") if text == "forever" else int(text)
+def parse_fields(text: str) -> tuple[str, ...]:
+    """Names, separated by commas."""
+    names = tuple(name.strip() for name in text.split(","))
+    if not all(names):
+        raise ValueError("expected names of fields, separated by commas")
+    return names
 
 
 OWNER = flag("--owner", "owner", "WHO", "your name, visible to others ($HOLDFAST_OWNER, or user@host)")
@@ -136,12 +154,14 @@ SESSION_LEASE = flag("--session-lease", "session_lease_id", "ID", "the session's
 OFFER = flag("--offer", "offer", "CODE", "take it over with the code of an offer")
 OFFER_TERMS = (
     flag("--to", "to", "SESSION", "the name of the only session that may accept (anybody who has the code)"),
-    flag(
-        "--expires", "expires_in_seconds", "SECONDS", f"until when it can be accepted ({OFFER_LIFETIME.default})", int
-    ),
+    duration("--expires", "expires_in_seconds", f"until when it can be accepted ({OFFER_LIFETIME.default})"),
     switch("--withdraw", "withdraw", "withdraw the offer, and keep it"),
 )
+CAPABILITIES = flag("--capability", "capabilities", "WORD", "what you can do; repeat it for more", many=True)
 HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when another holder has it (1)", int)
+FIELDS = flag(
+    "--fields", "fields", "NAMES", "print only these fields, separated by commas; a.b: b inside a", parse_fields
+)
 CURSOR = flag("--cursor", "cursor", "CURSOR", "continue after the previous page")
 
 

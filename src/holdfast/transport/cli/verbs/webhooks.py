@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.operations import bounds
-from holdfast.transport.cli.verbs.verb import CURSOR, Verb, flag, limit, positional
+from holdfast.transport.cli.verbs.verb import CURSOR, Verb, duration, flag, limit, positional
 
 _ID = positional("ID", "id", "id of the webhook")
 _FILTERS = (
@@ -41,12 +41,8 @@ WEBHOOK_VERBS = (
         "give a webhook a new secret",
         (
             _ID,
-            flag(
-                "--grace",
-                "grace_seconds",
-                "SECONDS",
-                f"the old secret signs too for this long ({bounds.WEBHOOK_GRACE.default})",
-                int,
+            duration(
+                "--grace", "grace_seconds", f"the old secret signs too for this long ({bounds.WEBHOOK_GRACE.default})"
             ),
         ),
         "rotate_webhook_secret",

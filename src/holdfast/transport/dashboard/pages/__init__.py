@@ -10,18 +10,22 @@ from holdfast.transport.dashboard.pages import (
     elections,
     events,
     files,
+    held,
     jobs,
     keys,
     now,
+    questions,
     tasks,
     webhooks,
 )
 
 PAGES: tuple[Page, ...] = (
     now.PAGE,
+    held.PAGE,
     jobs.PAGE,
     files.PAGE,
     tasks.PAGE,
+    questions.PAGE,
     dead_letters.PAGE,
     bulk.PAGE,
     agents.PAGE,

@@ -17,7 +17,7 @@ MAX_DIGITS = 19
 
 async def show(request: PageRequest) -> TemplateResponse:
     """The confirmation page: how many tasks match."""
-    verb, filters = _parse_operation(request.query)
+    verb, filters = _parse_operation(request.form or request.query | {"ids": " ".join(request.selected)})
     counted = await bulk_selection.count(request.ctx, request.account, filters)
     variables = {
         "verb": verb,
@@ -76,6 +76,10 @@ def _find_operation(request: PageRequest) -> BulkOperation:
 
 def _parse_operation(fields: Mapping[str, str]) -> tuple[BulkVerb, DashboardFilter]:
     verb, filters = VERBS.get(fields.get("verb", "")), task_filter.parse(fields)
+    if verb is not None and filters.ids:
+        filters = DashboardFilter(state=verb.state, ids=filters.ids)
+    elif fields.get("selection"):
+        raise Invalid("select at least one task")
     if verb is None or filters.state != verb.state:
         raise Invalid("choose a task state that this operation applies to")
     return verb, filters

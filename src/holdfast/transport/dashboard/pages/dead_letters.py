@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
+from holdfast.core.errors import HoldfastError
 from holdfast.core.task import DEAD
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard.access.permissions import TASKS, may_use
@@ -17,6 +18,7 @@ from holdfast.transport.task_filter import NEWEST, SCAN_PAGE, TaskPage, find_tas
 
 SCAN_LIMIT = 10_000
 MAX_GROUPS = 100
+COUNT_LIMIT = 1_000
 
 
 async def show(request: PageRequest) -> TemplateResponse:
@@ -36,6 +38,27 @@ async def show(request: PageRequest) -> TemplateResponse:
         "operations": request.bulk_operations.list_running(by.account),
     }
     return TemplateResponse("dead-letters.html", grouped | variables)
+
+
+async def count_open(request: PageRequest) -> int:
+    """How many dead letters are not resolved, for the navigation; 0 if the key may not see them.
+
+    The count is exact up to `COUNT_LIMIT` dead letters; beyond, resolved ones may be counted too.
+    """
+    account = request.account
+    if not may_use(request.by, TASKS):
+        return 0
+
+    def count(reader: Reader) -> int:
+        total = sum(count for _, state, count in reader.task_counts(account) if state == DEAD)
+        return total - reader.count_resolved(account, COUNT_LIMIT) if total else 0
+
+    try:
+        return await request.cache.get(
+            ("open dead letters", account), lambda: request.ctx.read(count), lambda found: found > SCAN_PAGE
+        )
+    except HoldfastError:
+        return 0  # also shown on the page of an error: a store that cannot be read must not hide that error
 
 
 async def _read_groups(ctx: HandlerContext, account: str, filters: DashboardFilter) -> dict[str, Any]:
@@ -62,4 +85,4 @@ def _read_page(reader: Reader, account: str, filters: DashboardFilter, before: s
     return find_tasks(reader, account, filters, before, limit=SCAN_PAGE, scan_limit=SCAN_PAGE)
 
 
-PAGE = Page("dead-letters", "Dead letters", "d", TASKS, show, parent="tasks")
+PAGE = Page("dead-letters", "Dead letters", "d", TASKS, show)

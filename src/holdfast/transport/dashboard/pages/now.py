@@ -1,23 +1,19 @@
-"""Now page: held work, live agents, throughput, queues and recent events, each limited to what the key may see."""
+"""Now page: throughput, queues, held work, agents and recent events, each limited to what the key may see."""
 
 from __future__ import annotations
 
 import time
-from itertools import islice
 from typing import Any
 
 import msgspec
 
-from holdfast.core.lease import is_live
 from holdfast.core.principal import Principal
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant
-from holdfast.core.session import Session
-from holdfast.core.task import STATES, Task
+from holdfast.core.task import STATES
 from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
-from holdfast.transport.dashboard import held as holdings
 from holdfast.transport.dashboard.access.permissions import (
     ACCOUNT,
     FILES,
@@ -29,11 +25,12 @@ from holdfast.transport.dashboard.access.permissions import (
 )
 from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
+from holdfast.transport.dashboard.lists.held_work import HeldWork, agents_of, held_work
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.reserved import open_reservations
 
-MAX_HELD = 50
-"""Rows of held work; the jobs, files and tasks pages list all of it."""
+MAX_HELD = 10
+"""Rows of held work; the page of held work lists all of it."""
+MAX_AGENTS = 10
 MINUTES = 30
 SCAN_LIMIT = 20_000
 """Events that the chart counts, at most, so that the query stays cheap on a busy log."""
@@ -53,7 +50,6 @@ _LOST = {
 class TaskOverview(msgspec.Struct, frozen=True):
     """The tasks part of the page, the same for every key that may see tasks."""
 
-    held: list[Task] = []
     counts: dict[str, int] = {}
     """By state."""
     queues: list[tuple[str, int, Instant]] = []
@@ -76,44 +72,29 @@ async def show(request: PageRequest) -> TemplateResponse:
         throughput = await request.cache.get(
             ("throughput", account), lambda: ctx.read(lambda reader: _draw_throughput(reader, account))
         )
-    variables = await ctx.read(lambda reader: _read_now(reader, by, ctx.engine, overview))
+    work = await held_work(request)
+    variables = await ctx.read(lambda reader: _read_now(reader, by, ctx.engine, overview, work))
     variables |= {"throughput": throughput, "may": {"jobs": may_use(by, JOBS), "tasks": may_use(by, TASKS)}}
     return TemplateResponse("now.html", variables)
 
 
-def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverview) -> dict[str, Any]:
+def _read_now(reader: Reader, by: Principal, engine: Engine, overview: TaskOverview, work: HeldWork) -> dict[str, Any]:
     now = reader.now
-    leases = holdings.held_leases(reader, by, "", "", MAX_HELD + 1) if may_use(by, JOBS) else []
-    reserved = _read_reserved(reader, by)
-    held = holdings.read_holdings(reader, [*overview.held, *leases, *reserved], engine)
-    held.sort(key=lambda each: each.left)
-    agents = _read_agents(reader, by)
+    held = work.holdings(reader, engine)
+    agents = agents_of(work.sessions, work.rows, held)
     return {
         "held": held[:MAX_HELD],
-        "more": len(held) > MAX_HELD,
-        "agents": [
-            (agent, agent.expires_at - now, holdings.renewal_health(agent.expires_at - now, agent.ttl))
-            for agent in agents
-        ],
+        "held_total": work.total,
+        "agents": agents[:MAX_AGENTS],
+        "agents_total": len(agents),
+        "may_see_agents": may_use(by, SESSIONS),
+        "now": now,
         "waiters": _count_waiters(by, engine, held),
         "counts": overview.counts,
         "queues": [(task_type, count, max(now - oldest, 0)) for task_type, count, oldest in overview.queues],
         "lines": event_lines.recent(reader, by, MAX_LINES),
         "empty": reader.log_bounds(by.account)[1] == 0 or not (held or agents or any(overview.counts.values())),
     }
-
-
-def _read_agents(reader: Reader, by: Principal) -> list[Session]:
-    if not may_use(by, SESSIONS) or by.name_prefix is not None:
-        return []
-    return reader.sessions(by.account, "", MAX_HELD, live=True)
-
-
-def _read_reserved(reader: Reader, by: Principal) -> list[Reservation]:
-    if not may_use(by, FILES):
-        return []
-    live = (row for row in open_reservations(reader, by, "", "") if is_live(row, reader.now))
-    return list(islice(live, MAX_HELD + 1))
 
 
 def _count_waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[str, int]:
@@ -129,13 +110,12 @@ def _count_waiters(by: Principal, engine: Engine, held: list[Holding]) -> dict[s
 
 
 def _read_task_overview(reader: Reader, account: str) -> TaskOverview:
-    """Three queries, however many types there are; the tasks' documents are not kept."""
+    """Two queries, however many types there are."""
     found = reader.task_counts(account)
     counts = dict.fromkeys(STATES, 0)
     for _, state, count in found:
         counts[state] += count
-    held = [holdings.without_documents(task) for task in reader.next_to_expire(account, MAX_HELD + 1)]
-    return TaskOverview(held, counts, reader.queues(account, MAX_QUEUES), len(found))
+    return TaskOverview(counts, reader.queues(account, MAX_QUEUES), len(found))
 
 
 def _draw_throughput(reader: Reader, account: str) -> Chart:

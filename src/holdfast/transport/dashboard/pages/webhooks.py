@@ -1,4 +1,4 @@
-"""Webhooks page: the account's webhooks, their deliveries, and the forms to test, pause, replay and rotate."""
+"""Webhooks page: the account's webhooks, their deliveries, and the forms to create, test, pause, replay and remove."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.webhooks.delivery import DEAD, PENDING, STATES, Delivery
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, STANDARD, Webhook
 from holdfast.decoding import decode
-from holdfast.engine.verbs.webhooks import RotateWebhookSecret, UpdateWebhook
+from holdfast.engine.verbs.webhooks import RemoveWebhook, RotateWebhookSecret, UpdateWebhook
 from holdfast.operations.bounds import REPLAYED_DELIVERIES, WEBHOOK_GRACE
 from holdfast.store.contract import Reader, Store
 from holdfast.transport.dashboard.access.permissions import WEBHOOKS
 from holdfast.transport.dashboard.page import Action, Page, PageRequest, TemplateResponse
 from holdfast.transport.http.api.deliveries import MAX_SEQ
-from holdfast.transport.http.api.webhooks import new_secret, read_webhooks
+from holdfast.transport.http.api.webhooks import CreateBody, make, new_secret, read_webhooks
 from holdfast.transport.http.request import HttpRefusal
 from holdfast.transport.times import wall_clock
 from holdfast.transport.webhooks.messages import build_test_delivery, message_id
@@ -39,12 +39,37 @@ async def show(request: PageRequest) -> TemplateResponse:
 
     rows = await request.ctx.use_store(read_rows)
     has_pending = any(row["counts"].get(PENDING) for row in rows)
-    return TemplateResponse("webhooks.html", {"rows": rows, "now": now, "poll": has_pending})
+    rows.sort(key=lambda row: row["failure"] is None)
+    variables = {"rows": rows, "now": now, "poll": has_pending, "failing": sum(bool(row["failure"]) for row in rows)}
+    return TemplateResponse("webhooks.html", variables)
 
 
 async def show_one(request: PageRequest) -> TemplateResponse:
     """One webhook and its deliveries."""
     return TemplateResponse("webhook.html", await _read_webhook(request))
+
+
+async def create(request: PageRequest) -> TemplateResponse:
+    """Create a webhook; its secret is shown once."""
+    form = request.form
+    body = CreateBody(
+        url=form.get("url", "").strip(),
+        events=form.get("events", "").replace(",", " ").split() or None,
+        subject=form.get("subject", "").strip() or None,
+    )
+    created = await make(request.ctx, request.by, request.cause(), body)
+    request.item = created.id
+    return TemplateResponse("webhook.html", await _read_webhook(request) | {"secret": created.secret})
+
+
+async def remove(request: PageRequest) -> str:
+    """Remove a webhook and its pending deliveries."""
+    hook = await _find(request)
+    if request.form.get("sure") != "yes":
+        raise Invalid("check the box to confirm")
+    await request.ctx.run(RemoveWebhook(account=hook.account, cause=request.cause(), hook_id=hook.id))
+    request.item = ""
+    return "removed"
 
 
 async def pause_or_resume(request: PageRequest) -> str:
@@ -147,6 +172,7 @@ def _row(store: Store, hook: Webhook) -> dict[str, Any]:
         "counts": counts,
         "kinds": kinds,
         "dead": counts.get(DEAD, 0),
+        "failure": store.deliveries.failure((hook.account, hook.id)) if hook.state == ACTIVE else None,
     }
 
 
@@ -160,6 +186,8 @@ def _parse_number(text: str) -> int | None:
 
 
 _ACTIONS: dict[str, tuple[str, Action]] = {
+    "create": ("create_webhook", create),
+    "remove": ("delete_webhook", remove),
     "pause": ("update_webhook", pause_or_resume),
     "resume": ("update_webhook", pause_or_resume),
     "rotate": ("rotate_webhook_secret", rotate),

@@ -1,4 +1,4 @@
-// Starts countdowns, keyboard shortcuts, live updates and copy buttons. The dashboard also works without scripts.
+// Starts countdowns, keyboard shortcuts, live updates, selection and copy buttons. The dashboard also works without scripts.
 import { start as startCountdowns } from "./countdown.js";
 import { start as startShortcuts } from "./shortcuts.js";
 import { start as startLiveUpdates } from "./live.js";
@@ -8,6 +8,18 @@ startShortcuts();
 if (document.getElementById("live-state")) startLiveUpdates();
 
 for (const form of document.querySelectorAll("form[data-submit]")) form.submit();
+
+// A box in the head of a list that selects all its rows.
+const showSelectAll = () => {
+  for (const box of document.querySelectorAll("[data-select-all]")) box.hidden = false;
+};
+showSelectAll();
+document.addEventListener("swapped", showSelectAll);
+document.addEventListener("change", (event) => {
+  const all = event.target.closest?.("[data-select-all]");
+  if (!all) return;
+  for (const box of all.closest("table").querySelectorAll("tbody .select input")) box.checked = all.checked;
+});
 
 const showCopyButtons = () => {
   if (!navigator.clipboard) return;

@@ -50,7 +50,13 @@ async def list_claimed_jobs(ctx: HandlerContext, request: Request) -> Response:
         return read_effective(reader, found), more, reader.now
 
     page, more, now = await ctx.read(query_jobs)
-    jobs = [done_document(lease) if state == DONE else ownership(CLAIMED, lease, now) for lease in page]
+    waiters = ctx.engine.name_waiters
+    jobs = [
+        done_document(lease)
+        if state == DONE
+        else ownership(CLAIMED, lease, now) | {"waiting": waiters.length(lease.key)}
+        for lease in page
+    ]
     document: dict[str, Any] = {
         "jobs": jobs,
         "nextCursor": _format_cursor(page[-1].id) if more else None,

@@ -12,6 +12,7 @@ from holdfast.core.reservation.row import Reservation, paths_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.task.capabilities import split_words
 from holdfast.engine.verbs.sessions import SessionState
 from holdfast.transport.http.request import raw_json
 from holdfast.transport.times import rfc3339, rfc3339_or_none
@@ -41,6 +42,7 @@ def session_fields(session: Session) -> dict[str, Any]:
         "name": session.name,
         "generation": session.generation,
         "lane": session.lane,
+        "capabilities": sorted(split_words(session.capabilities)),
         "opened_at": rfc3339(session.opened_at),
         "expires_at": rfc3339(session.expires_at),
         "ended_at": rfc3339_or_none(session.ended_at),

@@ -56,6 +56,7 @@ class BeginBody(ContextBody, forbid_unknown_fields=True, kw_only=True):
     secret: str | None = None
     ttl_seconds: int = bounds.SESSION_TTL.default
     lane: bool | None = None
+    capabilities: list[str] | None = None
     if_live: Literal["fence", "refuse"] = "fence"
 
 
@@ -92,6 +93,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
     checks.check_text(body.name, "name", bounds.SESSION_NAME)
     checks.check_text(body.secret, "secret", bounds.SESSION_SECRET)
     checks.check_range(body.ttl_seconds, "ttl_seconds", bounds.SESSION_TTL)
+    capabilities = checks.check_words(body.capabilities, "capabilities", bounds.CAPABILITIES)
     context = _parse_context(body, checks)
     checks.raise_errors()
     account = request.by.account
@@ -106,6 +108,7 @@ async def begin_session(ctx: HandlerContext, request: Request) -> Response:
             fresh_secret=(ids.draw() + ids.draw()).hex(),
             secret=body.secret,
             lane=body.lane,
+            capabilities=None if body.capabilities is None else capabilities,
             context=context,
             unless_live=body.if_live == "refuse",
         )

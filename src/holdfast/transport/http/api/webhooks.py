@@ -8,7 +8,9 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import Invalid, WebhookMissing
+from holdfast.core.event import Cause
 from holdfast.core.names import is_storable
+from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.core.webhooks.destination import Target, parse_url, url_problem
 from holdfast.core.webhooks.signature import SECRET_BYTES, format_secret
@@ -58,21 +60,26 @@ async def create_webhook(ctx: HandlerContext, request: Request) -> Response:
     """Create a webhook for events from now on."""
     await ctx.authenticate(request)
     body, warnings, _ = await read_body(request, CreateBody)
+    created = await make(ctx, request.by, request.cause(), body)
+    return _response_with_secret(201, created, warnings)
+
+
+async def make(ctx: HandlerContext, by: Principal, cause: Cause, body: CreateBody) -> Webhook:
+    """Create a webhook of the account of `by`."""
     checks = Checks()
     url = _parse_url(ctx, checks, body.url)
     _check_filters(checks, body.events, body.subject)
     checks.raise_errors()
     hook = Webhook(
-        request.by.account,
+        by.account,
         f"whk_{ids.ulid()}",
-        principal=request.by.id,
+        principal=by.id,
         url=url,
         events=msgspec.json.encode(body.events or ["*"]).decode(),
         subject=body.subject or None,
         secret=new_secret(),
     )
-    created = await insert_webhook(ctx, request, hook, bounds.WEBHOOKS_PER_ACCOUNT)
-    return _response_with_secret(201, created, warnings)
+    return await insert_webhook(ctx, cause, hook, bounds.WEBHOOKS_PER_ACCOUNT)
 
 
 async def list_webhooks(ctx: HandlerContext, request: Request) -> Response:
@@ -164,13 +171,9 @@ async def rotate_webhook_secret(ctx: HandlerContext, request: Request) -> Respon
 # -- shared with OctoStore's webhooks ---------------------------------------------------------------------------
 
 
-async def insert_webhook(
-    ctx: HandlerContext, request: Request, hook: Webhook, limit: int, *, own: bool = False
-) -> Webhook:
+async def insert_webhook(ctx: HandlerContext, cause: Cause, hook: Webhook, limit: int, *, own: bool = False) -> Webhook:
     """Create a webhook. Refused if the account has `limit` of them; with `own`, if its creator has."""
-    command = CreateWebhook(
-        account=hook.account, cause=request.cause(), hook_id=hook.id, hook=hook, limit=limit, own=own
-    )
+    command = CreateWebhook(account=hook.account, cause=cause, hook_id=hook.id, hook=hook, limit=limit, own=own)
     created = await ctx.run(command)
     ctx.on_webhook()
     return created

@@ -9,7 +9,8 @@ import msgspec
 
 from holdfast.core.errors import Invalid, TooLarge
 from holdfast.core.names import is_storable
-from holdfast.operations.bound_kinds import JsonSize, Length, Range
+from holdfast.core.task.capabilities import WORD, join_words
+from holdfast.operations.bound_kinds import Count, JsonSize, Length, Range
 from holdfast.transport.http.bodies.json_text import LONGEST_ESCAPE, without_needless_escapes
 from holdfast.transport.http.bodies.parsing import DECODE_ERRORS, field_error
 from holdfast.transport.http.request import Request
@@ -49,6 +50,14 @@ class Checks:
             self.add(field, f"`{field}` must have at most {most} characters; it has {length}")
         if not is_storable(value):
             self.add(field, f"`{field}` must not contain U+0000")
+
+    def check_words(self, words: list[str] | None, field: str, bound: Count) -> str:
+        """Require a list of few capabilities; returns them as they are stored."""
+        given = words or []
+        self.require(len(given) <= bound.most, field, f"`{field}` must have {bound}")
+        rule = f"each of `{field}` must be 1 to 64 characters of A-Z a-z 0-9 . _ : / -"
+        self.require(all(map(WORD.fullmatch, given)), field, rule)
+        return join_words(given)
 
     def compact_json(self, raw: msgspec.Raw, field: str, bound: JsonSize) -> str | None:
         """Check a JSON value against its limits of size and depth; return it as compact text, or None for null.

@@ -11,11 +11,9 @@ from holdfast.core.errors import Invalid
 from holdfast.core.lease import ELECTION, LOCK, Lease
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.page import PAGE_BYTES, is_full
-from holdfast.core.principal import ADMIN_ID, Principal
+from holdfast.core.principal import ADMIN_ID, Principal, is_user
 from holdfast.core.row import SECOND, Instant
 from holdfast.store.contract import Reader
-from holdfast.transport.advice import locks as lock_advice
-from holdfast.transport.advice.contract import server_metrics
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.octostore.bodies import metadata_text
@@ -28,28 +26,31 @@ MAX_BYTES = PAGE_BYTES
 """About how many bytes of locks, and of users, one answer has."""
 PAGE, READ_BYTES = 500, 1024 * 1024
 """Rows, and their bytes, that are read at once."""
+TRUNCATED = (b"holdfast-truncated", b"true")
+"""Header of an answer that does not list all locks."""
 WINDOWS = {"1h": 3_600, "12h": 43_200, "24h": 86_400, "7d": 604_800}
 
 
 async def admin_status(ctx: HandlerContext, request: Request) -> Response:
-    """What is held in the default account, and the users with a key to it; `truncated` if there are more locks."""
+    """What is held in the default account, and the users with a key to it.
+
+    OctoStore's clients accept no other fields: that there are more locks is said in a header.
+    """
     await ctx.authenticate_operator(request)
     locks, users, truncated = await ctx.read_page(_read_state)
     return json_response(
         200,
         {
             "active_locks": len(locks),
-            "agent_contract": lock_advice.listed(),
             "healthy": True,
             "locks": locks,
             "total_acquires": ctx.stats.acquires,
             "total_releases": ctx.stats.releases,
             "total_users": len(users),
-            "truncated": truncated,
             "uptime_seconds": ctx.stats.uptime(),
             "users": users,
         },
-        NO_STORE,
+        (TRUNCATED, *NO_STORE) if truncated else NO_STORE,
     )
 
 
@@ -63,7 +64,7 @@ def _read_state(reader: Reader) -> tuple[list[msgspec.Raw], list[msgspec.Raw], b
     for user in _read_principals(reader):
         if user.id in holders:
             names[user.id] = user.name
-        if user.revoked_at is None and len(users) < MAX_ROWS and size < MAX_BYTES:
+        if is_user(user) and len(users) < MAX_ROWS and size < MAX_BYTES:
             users.append(encode(_user_document(user)))
             size += len(users[-1])
     for lock in locks:
@@ -151,7 +152,6 @@ async def metrics_history(ctx: HandlerContext, request: Request) -> Response:
         {
             "acquire_rates": [minute.acquires for minute in minutes],
             "active_locks": [minute.live for minute in minutes],
-            "agent_contract": server_metrics(),
             "release_rates": [minute.releases for minute in minutes],
             "request_volume": [minute.requests for minute in minutes],
             "timestamps": [minute.started for minute in minutes],

@@ -48,7 +48,7 @@ class AcquireBody(msgspec.Struct):
     ttl_seconds: U32 | None = None
     metadata: str | None = None
     session_id: str | None = None
-    ephemeral: bool = False
+    ephemeral: bool | None = None
     lock_delay_seconds: U32 | None = None
     acl: AclBody | None = None
 
@@ -84,7 +84,8 @@ async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
     delay = body.lock_delay_seconds or 0
     if not bounds.LOCK_DELAY.allows(delay):
         raise Invalid(f"lock_delay_seconds must be between 0 and {bounds.LOCK_DELAY.most}")
-    if body.ephemeral and session_id is None:
+    ephemeral = bool(body.ephemeral)
+    if ephemeral and session_id is None:
         raise Invalid("an ephemeral lock needs a session_id")
     outcome: Any = await ctx.run(
         AcquireLock(
@@ -97,7 +98,7 @@ async def acquire_lock(ctx: HandlerContext, request: Request) -> Response:
             limit=ctx.settings.max_locks_per_user,
             metadata=None if body.metadata is None else msgspec.json.encode(body.metadata).decode(),
             session_id=session_id,
-            ephemeral=body.ephemeral,
+            ephemeral=ephemeral,
             delay=delay * SECOND,
             acl=None if body.acl is None else access.normalise(body.acl.acquire),
         )

@@ -8,7 +8,7 @@ import msgspec
 
 from holdfast.core.acl import hash_token
 from holdfast.core.errors import NameTaken, Unauthenticated
-from holdfast.core.names import DEFAULT_ACCOUNT, is_storable
+from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.principal import LOCAL, Principal, mask_key
 from holdfast.engine.verbs.accounts import principal_id
 from holdfast.engine.verbs.keys import RegisterUser, RotateKey
@@ -21,7 +21,10 @@ from holdfast.transport.http.request import Header, HttpRefusal, Request, Respon
 
 NO_CACHE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
 
-_NAMESPACE = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_USERNAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LOCK_USERNAME.most}}}")
+_NAMESPACE = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_RESERVED = {"admin", "root"}
+"""Names that look like the operator's."""
 
 
 class UserBody(msgspec.Struct):
@@ -37,13 +40,13 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
         raise HttpRefusal(404, "no operation has this path")
     ctx.network.count_registration(request)
     body = await read_body(ctx, request, UserBody)
-    name = body.username.strip()
-    if not name or len(name) > LOCK_USERNAME.most or not is_storable(name) or not name.isprintable():
-        raise HttpRefusal(400, f"`username` must be 1 to {LOCK_USERNAME.most} visible characters")
-    if body.namespace is not None and not _NAMESPACE.fullmatch(body.namespace):
-        raise HttpRefusal(400, "`namespace` must be 1 to 64 of A-Z a-z 0-9 - _")
+    name, namespace = body.username, (body.namespace or "").strip("/") or None
+    if not _USERNAME.fullmatch(name):
+        raise HttpRefusal(400, f"`username` must be 1 to {LOCK_USERNAME.most} of A-Z a-z 0-9 - _")
+    if namespace is not None and not _NAMESPACE.fullmatch(namespace):
+        raise HttpRefusal(400, "`namespace` must be 1 to 64 of A-Z a-z 0-9 . - _")
     users = await ctx.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
-    if name.lower() in {"admin", *(user.name.lower() for user in users)}:
+    if name.lower() in {*_RESERVED, *(user.name.lower() for user in users)}:
         raise NameTaken("this name is taken")
     token = new_key()
     created = await ctx.run(
@@ -52,7 +55,7 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
             cause=request.cause(),
             key_id=principal_id(LOCAL, name),
             name=name,
-            namespace=body.namespace,
+            namespace=namespace,
             key_hash=hash_token(token),
             shown=mask_key(token),
         )

@@ -59,7 +59,7 @@ async def create_lock_webhook(ctx: HandlerContext, request: Request) -> Response
         subject=None if body.lock_pattern is None else LEASE_SUBJECT + body.lock_pattern,
         secret=body.secret,
     )
-    created = await insert_webhook(ctx, request, hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
+    created = await insert_webhook(ctx, request.cause(), hook, bounds.LOCK_WEBHOOKS_PER_USER, own=True)
     return json_response(201, webhook_document(created) | {"agent_contract": lock_advice.listed()})
 
 

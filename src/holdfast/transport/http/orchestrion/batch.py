@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from holdfast.core.account import requires_lease_id
 from holdfast.core.errors import Forbidden, Invalid, Overloaded, Refused, TaskMissing
 from holdfast.core.names import is_storable
 from holdfast.core.plan import CREATE, HEARTBEAT, MUTATION
@@ -25,6 +24,7 @@ from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.idempotency import bind_task_key, read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import parse_body, read_body
 from holdfast.transport.http.context import HandlerContext
+from holdfast.transport.http.orchestrion.dependencies import make_plan
 from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.orchestrion.errors import error_document
 from holdfast.transport.http.orchestrion.task_verbs import (
@@ -36,8 +36,10 @@ from holdfast.transport.http.orchestrion.task_verbs import (
     NoBody,
     ReleaseBody,
     RequeueBody,
+    Rules,
     SnoozeBody,
     fields_of,
+    rules_of,
 )
 from holdfast.transport.http.orchestrion.tasks import CreateBody, create_command, new_task_id, render_created
 from holdfast.transport.http.overload.large_work import run_sized
@@ -49,7 +51,9 @@ PRODUCERS = {"create", "cancel", "requeue", "resolve"}
 
 
 class CreateItem(CreateBody, tag_field="op", tag="create", forbid_unknown_fields=True, rename="camel"):
-    """A create in a batch."""
+    """A create in a batch; others may depend on its `ref`."""
+
+    ref: str | None = None
 
 
 class HeartbeatItem(HolderBody, tag_field="op", tag="heartbeat", forbid_unknown_fields=True, kw_only=True):
@@ -145,22 +149,25 @@ async def batch_tasks(ctx: HandlerContext, request: Request) -> Response:
     if not BATCH_ITEMS.least <= len(body.items) <= BATCH_ITEMS.most:
         message = f"`items` must have {BATCH_ITEMS}; it has {len(body.items)}"
         raise Invalid(message, [{"pointer": "/items", "code": "out_of_range", "message": message}])
-    require = requires_lease_id(await ctx.access.accounts.get(request.by.account))
+    rules = await rules_of(ctx, request)
     task_ids = [new_task_id() for _ in body.items]
     render = functools.partial(_render, request, warnings, full=body.full)
 
     def make_batch() -> tuple[list[Command[Any] | Refused], Batch]:
+        items = list(_items(raw, body))
         commands = [
-            _command(request, item, original, task_id, require=require)
-            for (item, original), task_id in zip(_items(raw, body), task_ids, strict=True)
+            _command(request, item, original, task_id, rules)
+            for (item, original), task_id in zip(items, task_ids, strict=True)
         ]
-        batch = Batch(
-            account=request.by.account,
-            cause=request.cause(),
-            once=read_task_idempotency_key(request, raw, functools.partial(render, commands), per_caller=True),
-            items=tuple(command for command in commands if isinstance(command, Command)),
-        )
-        return commands, batch
+        fields: dict[str, Any] = {
+            "account": request.by.account,
+            "cause": request.cause(),
+            "once": read_task_idempotency_key(request, raw, functools.partial(render, commands), per_caller=True),
+        }
+        refs = [item.ref if isinstance(item, CreateItem) else None for item, _ in items]
+        if any(ref is not None for ref in refs):
+            return commands, make_plan(commands, refs, **fields)
+        return commands, Batch(items=tuple(each for each in commands if isinstance(each, Command)), **fields)
 
     commands, batch = await run_sized(len(raw), make_batch)
     if not (request.may_begin_work or batch.urgent):
@@ -206,9 +213,7 @@ def _parse_item(item: bytes) -> Any:
     return read
 
 
-def _command(
-    request: Request, item: Any, original: msgspec.Raw, task_id: str, *, require: bool
-) -> Command[Any] | Refused:
+def _command(request: Request, item: Any, original: msgspec.Raw, task_id: str, rules: Rules) -> Command[Any] | Refused:
     """The command of one item, or its refusal."""
     if isinstance(item, Refused):
         return item
@@ -221,7 +226,7 @@ def _command(
             return _create_command(request, item, original, task_id)
         if not is_storable(item.id):  # such an id cannot exist, and not every store accepts it in a query
             return TaskMissing("there is no such task")
-        return VERBS[verb][0](**fields_of(request, verb, item, item.id, require=require))
+        return VERBS[verb][0](**fields_of(request, verb, item, item.id, rules))
     except Refused as refusal:
         return refusal
 
@@ -232,6 +237,7 @@ def _create_command(request: Request, item: CreateItem, original: msgspec.Raw, t
         # Hashed like a single create, so that an item can be repeated alone, and the other way round.
         body = msgspec.json.decode(original)
         del body["op"]
+        body.pop("ref", None)
         render = functools.partial(render_created, [])
         idempotency = bind_task_key(item.idempotency_key, " POST /v1/tasks\n", encode(body), render)
     return create_command(request, item, task_id, idempotency)

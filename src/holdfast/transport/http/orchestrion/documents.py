@@ -29,7 +29,7 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
         "priority": task.priority,
         "maxAttempts": task.max_attempts,
         "attemptCount": task.attempt_count,
-        "scheduledAt": milliseconds_or_none(task.scheduled_at),
+        "scheduledAt": milliseconds_or_none(task.scheduled_at if task.waits_for is None else task.planned_at),
         "leaseDurationSeconds": lease_ttl(task) // SECOND,
         "leaseExpiresAt": milliseconds_or_none(task.expires_at),
         "createdAt": milliseconds(task.created_at),
@@ -55,7 +55,8 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
 
 _optional = attrgetter(
     "unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "session", "dead_cause", "resolved_at",
-    "cancel_reason", "note", "progress", "checkpoint",
+    "cancel_reason", "note", "progress", "checkpoint", "waits_for", "deadline_at", "max_run", "depends_on", "requires",
+    "question", "answered",
 )  # fmt: skip
 _NO_OPTIONAL = _optional(Task("", ""))
 
@@ -76,13 +77,46 @@ def _optional_fields(task: Task) -> dict[str, Any]:
         ("note", task.note),
         ("progress", raw_json(task.progress)),
         ("checkpoint", raw_json(task.checkpoint)),
+        ("waitingFor", task.waits_for),
+        ("dependsOn", raw_json(task.depends_on)),
+        ("unmetDependencies", None if task.depends_on is None else task.unmet),
+        ("onDependencyFailure", None if task.depends_on is None else task.on_dependency_failure),
+        ("questionId", task.question),
+        ("answered", _answered(task)),
+        ("deadlineAt", milliseconds_or_none(task.deadline_at)),
+        ("maxRunSeconds", None if task.max_run is None else task.max_run // SECOND),
+        ("attemptEndsAt", milliseconds_or_none(task.run_until)),
+        ("requires", None if task.requires is None else task.requires.split(",")),
     )
     return {name: value for name, value in optional if value is not None}
 
 
-def claimed_task_document(claimed: GrantedTask, now: Instant, contract: Advice | None = None) -> dict[str, Any]:
-    """A task for the worker that just claimed it: with its lease id, fencing token and the previous attempt."""
+def _answered(task: Task) -> dict[str, Any] | None:
+    """The last answer of a person."""
+    last = tasks.last_answer(task)
+    if last is None:
+        return None
+    return {
+        "questionId": last.id,
+        "kind": last.kind,
+        "question": last.question,
+        "answer": last.answer,
+        "reason": last.reason,
+        "answeredBy": last.by,
+        "answeredAt": milliseconds(last.at),
+    }
+
+
+def claimed_task_document(
+    claimed: GrantedTask,
+    now: Instant,
+    contract: Advice | None = None,
+    dependencies: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """A task for the worker that just claimed it: with its lease id, fencing token and what came before it."""
     document = task_document(claimed.task, now, contract)
+    if dependencies is not None:
+        document["dependencies"] = dependencies
     document["leaseId"] = claimed.lease_id
     document["fencingToken"] = claimed.task.token
     document["attempt"] = claimed.task.attempt

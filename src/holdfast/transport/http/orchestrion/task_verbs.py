@@ -12,10 +12,12 @@ import msgspec
 from holdfast.core.account import requires_lease_id
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Handover
+from holdfast.core.task.retry import Backoff, default_backoff
 from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
 from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
 from holdfast.operations import bounds
+from holdfast.transport.advice import questions as question_advice
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.http.bodies.acting_session import check_acting_session
 from holdfast.transport.http.bodies.checks import NOTHING, Checks
@@ -176,21 +178,40 @@ _OWN_ADVICE = {
     "release": task_advice.returned,
     "snooze": task_advice.returned,
     "resolve": task_advice.resolved,
+    "ask": question_advice.asked,
 }
 
 HOLDERS = frozenset({"heartbeat", "complete", "fail", "release", "snooze"})
 
 
-def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, *, require: bool) -> Fields:
-    """All fields of a verb's command except its idempotency key."""
+class Rules(msgspec.Struct, frozen=True):
+    """What the account and the server add to the verbs of holders."""
+
+    needs_lease_id: bool
+    default_backoff: Backoff
+
+
+async def rules_of(ctx: HandlerContext, request: Request) -> Rules:
+    """The rules for the caller's account."""
+    settings = ctx.settings
+    return Rules(
+        requires_lease_id(await ctx.access.accounts.get(request.by.account)),
+        default_backoff(settings.retry_base_seconds, settings.retry_max_seconds),
+    )
+
+
+def fields_of(request: Request, verb: str, body: msgspec.Struct, task_id: str, rules: Rules | None) -> Fields:
+    """All fields of a verb's command except its idempotency key; the verbs of holders need `rules`."""
     checks = Checks()
     fields: Fields = VERBS[verb][2](body, checks)
     if isinstance(body, HolderBody):
         fields["session"] = check_acting_session(checks, request, body)
     checks.raise_errors()
     fields |= {"account": request.by.account, "cause": request.cause(), "task_id": task_id}
-    if verb in HOLDERS:
-        fields["needs_lease_id"] = require
+    if verb in HOLDERS and rules is not None:
+        fields["needs_lease_id"] = rules.needs_lease_id
+        if verb == "fail":
+            fields["default_backoff"] = rules.default_backoff
     return fields
 
 
@@ -201,11 +222,11 @@ def _handler(verb: str, name: str) -> Handler:
     async def handle(ctx: HandlerContext, request: Request) -> Response:
         await ctx.authenticate(request)
         body, warnings, raw = await read_body(request, body_type)
-        require = verb in HOLDERS and requires_lease_id(await ctx.access.accounts.get(request.by.account))
+        rules = await rules_of(ctx, request) if verb in HOLDERS else None
         render = functools.partial(render_task, warnings, verb=verb)
 
         def make_command() -> TaskCommand:
-            fields = fields_of(request, verb, body, request.parameter, require=require)
+            fields = fields_of(request, verb, body, request.parameter, rules)
             return command(**fields, once=read_task_idempotency_key(request, raw, render, per_caller=True))
 
         return answer(await ctx.run_idempotent(await run_sized(len(raw), make_command)), render)

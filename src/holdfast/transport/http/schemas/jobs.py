@@ -175,10 +175,16 @@ class RenewedLeases(Struct):
     warnings: list[str] | UnsetType = UNSET
 
 
+class WaitedJob(ListedJob, kw_only=True):
+    """A claimed job, and how many callers of this server process wait for it."""
+
+    waiting: Annotated[int, Meta(ge=0)]
+
+
 class JobPage(Struct, rename={"next_cursor": "nextCursor", "has_more": "hasMore"}):
     """Claimed jobs, ordered by id."""
 
-    jobs: list[ListedJob]
+    jobs: list[WaitedJob]
     next_cursor: str | None
     has_more: bool
     agent_contract: AgentContract

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import msgspec
 
 from holdfast.core.errors import HoldfastError
+from holdfast.core.task.capabilities import WORD
 from holdfast.operations.bound_kinds import Bound, Count, JsonSize, Length, Range
 from holdfast.operations.bounds import QUERY_TEXT
 
@@ -97,6 +98,12 @@ def schema_of(bound: Bound) -> dict[str, Any]:
             return {"minItems": bound.least, "maxItems": bound.most}
         case JsonSize():
             return {}
+
+
+def words(bound: Count) -> Any:
+    """A list of capabilities."""
+    word = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": f"^{WORD.pattern}$"})]
+    return Annotated[list[word], msgspec.Meta(max_length=bound.most)] | None
 
 
 def within(bound: Range) -> msgspec.Meta:

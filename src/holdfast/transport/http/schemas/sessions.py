@@ -20,6 +20,7 @@ from holdfast.transport.http.schemas.operation_schema import (
     Token,
     request_body,
     within,
+    words,
 )
 
 CAMEL = {"next_cursor": "nextCursor", "has_more": "hasMore"}
@@ -73,6 +74,7 @@ class ListedSession(Struct, kw_only=True):
     name: str
     generation: int
     lane: bool
+    capabilities: list[str]
     opened_at: Time
     expires_at: Time
     ended_at: Time | None
@@ -189,6 +191,7 @@ OPERATION_SCHEMAS = {
             sessions.BeginBody,
             bounds.FIELDS["begin_session"],
             name=NOT_BLANK,
+            capabilities=words(bounds.CAPABILITIES),
         ),
         refusals=(errors.SessionTaken, errors.SessionLive),
     ),

@@ -7,12 +7,20 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from holdfast.core import errors
+from holdfast.core.limits import MAX_DEADLINE_AHEAD
 from holdfast.core.task import STATES
 from holdfast.operations import bounds
 from holdfast.transport.http.api import offers
-from holdfast.transport.http.orchestrion import batch, task_verbs, tasks
+from holdfast.transport.http.orchestrion import batch, claims, task_verbs, tasks
 from holdfast.transport.http.schemas.events import EventPage, HistoryFilter
-from holdfast.transport.http.schemas.operation_schema import OperationSchema, QueryText, request_body, within
+from holdfast.transport.http.schemas.operation_schema import (
+    OperationSchema,
+    QueryText,
+    request_body,
+    schema_of,
+    within,
+    words,
+)
 from holdfast.transport.http.schemas.tasks import (
     BatchResults,
     Claim,
@@ -23,7 +31,9 @@ from holdfast.transport.http.schemas.tasks import (
     Task,
     TaskAttempts,
     TaskCounts,
+    TaskDependencies,
     TaskPage,
+    WaitingFor,
 )
 
 _TYPE = {"pattern": f"^{tasks.TYPE.pattern}$"}
@@ -45,6 +55,14 @@ class BackoffPolicy(Struct, forbid_unknown_fields=True):
     jitter: Annotated[float, Meta(ge=0, le=1)] = 0.0
 
 
+class Approval(Struct, forbid_unknown_fields=True, rename="camel"):
+    """A question before the first claim, with the choices approve and reject; `true` asks without a text of its own."""
+
+    question: Annotated[str, Meta(max_length=bounds.QUESTION.most, pattern=r"\S")] | UnsetType = UNSET
+    deadline: Annotated[str, Meta(extra_json_schema={"format": "date-time"})] | None = None
+    on_timeout: Literal["approve", "reject"] | None = None
+
+
 class TaskFilter(Struct, rename="camel"):
     """Filter and page."""
 
@@ -55,6 +73,7 @@ class TaskFilter(Struct, rename="camel"):
     tag: QueryText | UnsetType = UNSET
     key: Annotated[QueryText, Meta(description="The same as `uniqueKey`.")] | UnsetType = UNSET
     unique_key: QueryText | UnsetType = UNSET
+    waiting: Annotated[WaitingFor, Meta(description="What they wait for, beside a schedule.")] | UnsetType = UNSET
     worker: QueryText | UnsetType = UNSET
     session_id: QueryText | UnsetType = UNSET
     resolved: bool | UnsetType = UNSET
@@ -62,6 +81,13 @@ class TaskFilter(Struct, rename="camel"):
     created_before: Moment | UnsetType = UNSET
     updated_after: Moment | UnsetType = UNSET
     updated_before: Moment | UnsetType = UNSET
+
+
+class DependentsPage(Struct):
+    """Page of the tasks that depend on it."""
+
+    limit: Annotated[int, within(bounds.TASK_PAGE)] = bounds.TASK_PAGE.default
+    cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
 
 class TaskPatience(Struct):
@@ -77,10 +103,25 @@ _CREATE: dict[str, Any] = {
         "format": "date-time",
         "description": f"In the future, at most {bounds.TASK_DELAY.most // bounds.DAY} days from now.",
     },
+    "depends_on": Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=bounds.TASK_UNIQUE_KEY.most, pattern="^[^\\u0000]*$")]],
+        Meta(
+            max_length=bounds.TASK_DEPENDENCIES.most,
+            description="Ids, or unique keys of live tasks, of the tasks that must complete first; in a batch also"
+            " `ref`s of other items.",
+        ),
+    ],
+    "deadline_at": {
+        "format": "date-time",
+        "description": f"In the future, after `scheduledAt`, at most {MAX_DEADLINE_AHEAD // bounds.DAY} days from now.",
+    },
     "idempotency_key": {"pattern": "^[ -~]*$"},
     "backoff": BackoffPolicy | None,
+    "requires": words(bounds.TASK_REQUIRES),
+    "approval": bool | Approval | None,
 }
 _SESSION_ID = {"session_id": {"format": "uuid"}}
+_CLAIMER = {**_SESSION_ID, "capabilities": words(bounds.CAPABILITIES)}
 _OPERATIONS = {
     "create": ("create_task", _CREATE),
     "heartbeat": ("heartbeat", _SESSION_ID),
@@ -95,14 +136,18 @@ _OPERATIONS = {
 """Each verb of a batch: its operation, and what its fields are beyond their bounds."""
 
 
-def _verb_body(name: str, verb: str, body: type[Struct]) -> type[Struct]:
+def _verb_body(name: str, verb: str, body: type[Struct], **of_items: Any) -> type[Struct]:
     operation, more = _OPERATIONS[verb]
-    return request_body(name, body, bounds.FIELDS.get(operation, {}), **more)
+    return request_body(name, body, bounds.FIELDS.get(operation, {}), **more, **of_items)
 
 
 def _items() -> Any:
     """Items of a batch: the body of a verb with `op` and, except for create, the task's `id`."""
-    kinds = [_verb_body(kind.__name__, str(kind.__struct_config__.tag), kind) for kind in batch.Item.__args__]
+    more: dict[Any, Any] = {batch.CreateItem: {"ref": schema_of(bounds.TASK_REF)}}
+    kinds = [
+        _verb_body(kind.__name__, str(kind.__struct_config__.tag), kind, **more.get(kind, {}))
+        for kind in batch.Item.__args__
+    ]
     union: Any = kinds[0]
     for kind in kinds[1:]:
         union |= kind
@@ -112,6 +157,7 @@ def _items() -> Any:
 _MISSING = errors.TaskMissing
 _SESSION = (errors.SessionMissing, errors.SessionExpired, errors.LeaseLost)
 _PROOF = (errors.InvalidTransition, errors.LeaseExpired, errors.LeaseSuperseded, errors.WrongToken)
+PROOF_REFUSALS = (*_PROOF, *_SESSION)
 
 
 def _verb(name: str, verb: str, *refusals: type[errors.HoldfastError]) -> OperationSchema:
@@ -137,11 +183,11 @@ OPERATION_SCHEMAS = {
         {200: (Claim, Claims, NoTasks, LaneBusy)},
         body=request_body(
             "ClaimTaskBody",
-            tasks.ClaimBody,
+            claims.ClaimBody,
             bounds.FIELDS["claim_task"],
             type=_TYPE,
             types=_TYPES,
-            **_SESSION_ID,
+            **_CLAIMER,
         ),
         refusals=(*_SESSION, *_PROOF, *_WORKERS, errors.TaskMissing, errors.TooManyWaiters),
         takes_idempotency_key=True,
@@ -149,10 +195,10 @@ OPERATION_SCHEMAS = {
     "check_task_status": OperationSchema({200: Task}, query=TaskPatience, refusals=(_MISSING,)),
     "claim_task_by_id": OperationSchema(
         {200: Claim},
-        body=request_body("ClaimTaskByIdBody", tasks.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_SESSION_ID),
+        body=request_body("ClaimTaskByIdBody", claims.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_CLAIMER),
         refusals=(
             *(_MISSING, errors.TaskClaimed, errors.NotYetClaimable, errors.SessionBusy),
-            *(errors.OfferRefused, errors.OfferRestricted),
+            *(errors.OfferRefused, errors.OfferRestricted, errors.CapabilityMissing),
             *_WORKERS,
             *(*_SESSION, *_PROOF),
         ),
@@ -181,4 +227,5 @@ OPERATION_SCHEMAS = {
         {200: EventPage}, query=HistoryFilter, refusals=(_MISSING, errors.CursorTooOld, errors.CursorAhead)
     ),
     "task_attempts": OperationSchema({200: TaskAttempts}, refusals=(_MISSING,)),
+    "task_dependencies": OperationSchema({200: TaskDependencies}, query=DependentsPage, refusals=(_MISSING,)),
 }

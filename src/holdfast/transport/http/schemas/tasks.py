@@ -6,11 +6,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from holdfast.core.task import STATES
+from holdfast.core.limits import ON_DEPENDENCY_FAILURE
+from holdfast.core.task import DEAD_CAUSES, STATES, WAITS_FOR
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import Seconds, Time, Token
 
 State = Annotated[str, Meta(extra_json_schema={"enum": list(STATES)})]
+DeadLetterCause = Annotated[str, Meta(extra_json_schema={"enum": list(DEAD_CAUSES)})]
+WaitingFor = Annotated[str, Meta(extra_json_schema={"enum": list(WAITS_FOR)})]
+OnDependencyFailure = Annotated[str, Meta(extra_json_schema={"enum": list(ON_DEPENDENCY_FAILURE)})]
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -33,6 +37,18 @@ class OpenTaskOffer(Struct):
 
     until: Time
     to: str | None
+
+
+class PersonsAnswer(Struct, rename="camel"):
+    """The last answer of a person to a question about this task."""
+
+    question_id: str
+    kind: Literal["question", "approval"]
+    question: str
+    answer: str
+    reason: str | None
+    answered_by: str
+    answered_at: Time
 
 
 class PlainTask(Struct, rename="camel", kw_only=True):
@@ -62,12 +78,22 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     source: str | UnsetType = UNSET
     backoff: dict[str, Any] | UnsetType = UNSET
     session_id: str | UnsetType = UNSET
-    dead_letter_cause: Literal["attempts_exhausted", "permanent", "lease_expired"] | UnsetType = UNSET
+    dead_letter_cause: DeadLetterCause | UnsetType = UNSET
     resolved_at: Time | UnsetType = UNSET
     cancel_reason: str | UnsetType = UNSET
     note: str | UnsetType = UNSET
     progress: Any | UnsetType = UNSET
     checkpoint: Any | UnsetType = UNSET
+    waiting_for: WaitingFor | UnsetType = UNSET
+    depends_on: list[str] | UnsetType = UNSET
+    unmet_dependencies: Count | UnsetType = UNSET
+    on_dependency_failure: OnDependencyFailure | UnsetType = UNSET
+    question_id: str | UnsetType = UNSET
+    answered: PersonsAnswer | UnsetType = UNSET
+    deadline_at: Time | UnsetType = UNSET
+    max_run_seconds: Seconds | UnsetType = UNSET
+    attempt_ends_at: Time | UnsetType = UNSET
+    requires: list[str] | UnsetType = UNSET
     offered: OpenTaskOffer | UnsetType = UNSET
     previous_attempt: PreviousAttempt | UnsetType | None = UNSET
 
@@ -92,6 +118,15 @@ class OfferedTask(Task, rename=_wire_name, kw_only=True):
     offer: str
 
 
+class Dependency(Struct, rename="camel"):
+    """A task that had to complete first. All results of a claim have at most 64 KB; `resultOmitted` marks others."""
+
+    id: str
+    status: State | None
+    result: dict[str, Any] | None
+    result_omitted: Literal[True] | UnsetType = UNSET
+
+
 class TakenTask(PlainTask, rename="camel", kw_only=True):
     """A task that the caller now holds. `leaseId` is the proof."""
 
@@ -99,6 +134,7 @@ class TakenTask(PlainTask, rename="camel", kw_only=True):
     fencing_token: Token
     attempt: Count
     traceparent: str | UnsetType = UNSET
+    dependencies: list[Dependency] | UnsetType = UNSET
 
 
 class ClaimedTask(TakenTask, rename=_wire_name, kw_only=True):
@@ -192,6 +228,31 @@ class BatchResults(Struct):
     failed: Count
     agent_contract: AgentContract
     warnings: list[str] | UnsetType = UNSET
+
+
+class RelatedTask(Struct, rename="camel", kw_only=True):
+    """A task that another one needs, or that needs another one; without type and status if it was removed."""
+
+    id: str
+    type: str | None
+    status: State | None
+    waiting_for: WaitingFor | UnsetType = UNSET
+
+
+class NeededTask(RelatedTask, rename="camel", kw_only=True):
+    """A task that another one depends on; `met` once the other does not wait for it any more."""
+
+    met: bool
+
+
+class TaskDependencies(Struct, rename=_wire_name):
+    """What a task depends on, and a page of the tasks that depend on it."""
+
+    depends_on: list[NeededTask]
+    dependents: list[RelatedTask]
+    next_cursor: str | None
+    has_more: bool
+    agent_contract: AgentContract
 
 
 class TriedTask(Struct, rename="camel"):

@@ -13,6 +13,7 @@ import msgspec
 from holdfast.operations.operation import DISCOVERY
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Header, Request, Response, encode
+from holdfast.transport.origins import known_address
 
 CACHE = b"public, max-age=300"
 JSON = b"application/json"
@@ -59,17 +60,17 @@ async def _serve(ctx: HandlerContext, request: Request, make: Callable[[], bytes
 
 async def openapi_json(ctx: HandlerContext, request: Request) -> Response:
     """The OpenAPI 3.1 document."""
-    return await _serve(ctx, request, lambda: encode(_openapi()), JSON)
+    return await _serve(ctx, request, lambda: encode(_openapi(ctx)), JSON)
 
 
 async def schema(ctx: HandlerContext, request: Request) -> Response:
     """The OpenAPI document at Orchestrion's path."""
-    return await _serve(ctx, request, lambda: encode(_openapi()), JSON)
+    return await _serve(ctx, request, lambda: encode(_openapi(ctx)), JSON)
 
 
 async def openapi_yaml(ctx: HandlerContext, request: Request) -> Response:
     """The OpenAPI document in YAML, at OctoStore's path."""
-    return await _serve(ctx, request, lambda: encode_yaml(_openapi()), b"application/yaml")
+    return await _serve(ctx, request, lambda: encode_yaml(_openapi(ctx)), b"application/yaml")
 
 
 def encode_yaml(document: dict[str, Any]) -> bytes:
@@ -101,7 +102,7 @@ async def capabilities(ctx: HandlerContext, request: Request) -> Response:
 
 async def tool(ctx: HandlerContext, request: Request) -> Response:
     """Every operation as a tool with its input schema."""
-    return await _serve(ctx, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi())), JSON)
+    return await _serve(ctx, request, lambda: encode(_document("tool_manifest").tool_manifest(_openapi(ctx))), JSON)
 
 
 async def llms_txt(ctx: HandlerContext, request: Request) -> Response:
@@ -124,5 +125,5 @@ def _document(name: str) -> Any:
     return import_module(f"holdfast.transport.documents.{name}")
 
 
-def _openapi() -> Any:
-    return import_module("holdfast.transport.http.system.openapi").openapi()
+def _openapi(ctx: HandlerContext) -> Any:
+    return import_module("holdfast.transport.http.system.openapi").openapi(known_address(ctx.settings) or "/")

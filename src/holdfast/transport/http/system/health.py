@@ -88,7 +88,7 @@ async def status(ctx: HandlerContext, request: Request) -> Response:
             "status": "ok",
             "total_acquires": acquires,
             "total_releases": releases,
-            "total_users": counts.principals,
+            "total_users": counts.users,
             "uptime_seconds": ctx.stats.uptime(),
         },
     )

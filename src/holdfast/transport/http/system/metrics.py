@@ -12,7 +12,6 @@ from holdfast.core.task import STATES
 from holdfast.store.contract import Totals
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.kinds import Histogram, Metric
-from holdfast.transport.advice.contract import server_metrics
 from holdfast.transport.http.bodies.query import NO_STORE
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.request import Request, Response, json_response
@@ -47,7 +46,6 @@ async def metrics(ctx: HandlerContext, request: Request) -> Response:
         200,
         {
             "active_locks": counts.live_leases,
-            "agent_contract": server_metrics(),
             "endpoints": {kind: _endpoint_document(KindStats.read(cells, kind)) for kind in OCTOSTORE_KINDS},
             "lock_store": {
                 "cache_hits": 0,
@@ -59,7 +57,7 @@ async def metrics(ctx: HandlerContext, request: Request) -> Response:
             "memory_bytes": int(cells[metric_names.MEMORY.at()]),
             "requests_per_second": total / uptime if uptime else 0.0,
             "total_requests": total,
-            "total_users": counts.principals,
+            "total_users": counts.users,
             "uptime_seconds": uptime,
         },
         (_VARY, *NO_STORE),

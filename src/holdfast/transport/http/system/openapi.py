@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from http import HTTPStatus
 from typing import Any
 
@@ -12,6 +13,7 @@ from holdfast.operations.operation import HOLDFAST_API, OCTOSTORE, ORCHESTRION, 
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas import parameters
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
+from holdfast.transport.http.schemas.examples import Example, examples
 from holdfast.transport.http.schemas.operation_schema import JSON, OperationSchema
 from holdfast.transport.http.schemas.refusals import ENVELOPES, refusals_of
 
@@ -32,10 +34,15 @@ _RETRY_AFTER = {409, 429, 503, 507}
 """Statuses whose responses may have a Retry-After header."""
 _SERVER_RESPONSES = {408: "TooSlow", 414: "AddressTooLong", 431: "HeadTooLarge"}
 """Errors raised before an operation is known, the same on all paths: component name by status."""
+_NO_EXAMPLE = Example(status=0, answer=None)
+"""While a new operation has not been recorded."""
 
 
-def openapi() -> Node:
-    """The whole document; operations without a schema are not in it."""
+def openapi(address: str = "/") -> Node:
+    """The whole document; operations without a schema are not in it.
+
+    `address` is the server's. By default it is that from which a client reads the document.
+    """
     operations = [
         (operation, OPERATION_SCHEMAS[operation.name])
         for operation in OPERATIONS
@@ -56,6 +63,7 @@ def openapi() -> Node:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "jsonSchemaDialect": "https://json-schema.org/draft/2020-12/schema",
+        "servers": [{"url": address}],
         "tags": [{"name": name, "description": description} for name, description in _FAMILIES.items()],
         "paths": paths,
         "components": {
@@ -98,15 +106,30 @@ def _operation(operation: Operation, described: OperationSchema, components: _Co
         "summary": operation.summary,
         "security": [{name: [operation.scope]} for name in _SECURITY] if operation.scope else [],
     }
+    example = deepcopy(examples().get(operation.name, _NO_EXAMPLE))  # the caller may change its document
     found = parameters.request_parameters(operation, described)
     if found:
-        node["parameters"] = found
+        node["parameters"] = [_with_example(parameter, example) for parameter in found]
     body = described.body
     if body is not None:
         required = operation.family == OCTOSTORE or any(field.required for field in msgspec.structs.fields(body))
-        node["requestBody"] = {"required": required, "content": {JSON: {"schema": components.schema_of(body)}}}
+        content: Node = {"schema": components.schema_of(body)}
+        if example.body is not msgspec.UNSET:
+            content["example"] = example.body
+        node["requestBody"] = {"required": required, "content": {JSON: content}}
     node["responses"] = _responses(operation, described, components, responses)
+    answer = node["responses"].get(str(example.status), {}).get("content", {})
+    if described.media in answer:
+        answer[described.media]["example"] = example.answer
     return node
+
+
+def _with_example(parameter: Node, example: Example) -> Node:
+    """The parameter with the value that the operation's example gives it."""
+    name = parameter["name"]
+    given: dict[str, dict[str, Any]] = {"path": example.path, "query": example.query, "header": example.headers}
+    value = given[parameter["in"]].get(name.lower() if parameter["in"] == "header" else name)
+    return parameter if value is None else {**parameter, "example": value}
 
 
 def _responses(operation: Operation, described: OperationSchema, components: _Components, shared: Node) -> Node:

@@ -1,4 +1,7 @@
-"""Schemas of `/admin`, `/metrics` and `/docs`, for operators."""
+"""Schemas of `/admin`, `/metrics` and `/docs`, for operators.
+
+OctoStore's own OpenAPI document allows no further fields in these bodies, so they have no `agent_contract`.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from holdfast.core import errors
-from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, Seconds, Time, Token
 
 TEXTS = ("text/plain", "application/openmetrics-text")
@@ -36,13 +38,11 @@ class AdminStatus(Struct):
     """Everything that is held, and all users."""
 
     active_locks: int
-    agent_contract: AgentContract
     healthy: Literal[True]
     locks: list[HeldName]
     total_acquires: int
     total_releases: int
     total_users: int
-    truncated: bool
     uptime_seconds: Seconds
     users: list[User]
 
@@ -74,7 +74,6 @@ class Metrics(Struct):
     """Load of the server."""
 
     active_locks: int
-    agent_contract: AgentContract
     endpoints: dict[str, Endpoint]
     lock_store: LockStore
     memory_bytes: int
@@ -89,7 +88,6 @@ class History(Struct):
 
     acquire_rates: list[int]
     active_locks: list[int]
-    agent_contract: AgentContract
     release_rates: list[int]
     request_volume: list[int]
     timestamps: list[int]

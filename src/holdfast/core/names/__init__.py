@@ -7,15 +7,10 @@ import unicodedata
 
 from holdfast.core.errors import Forbidden, Invalid
 from holdfast.core.limits import LOCK_PART_LIMIT, NAME_LIMIT
+from holdfast.core.names.alphanumeric import is_alphanumeric
 
 DEFAULT_ACCOUNT = "default"
 ELECTION_PREFIX = "__election/"
-
-_CIRCLED = ((0x24B6, 0x24E9), (0x1F130, 0x1F149), (0x1F150, 0x1F169), (0x1F170, 0x1F189))
-_POINTS = range(10, 37)
-"""Combining classes of Hebrew and Arabic points, which are alphabetic; accents are not."""
-_NOT_LETTERS = ((0x034F, 0x034F), (0x180B, 0x180F), (0xFE00, 0xFE0F), (0xE0100, 0xE01EF))
-"""Marks that are not letters: joiners and variation selectors."""
 
 _ELECTION_ID = re.compile(r"[A-Za-z0-9_-]{8,64}")
 _CANDIDATE_ID = re.compile(r"[A-Za-z0-9._:@-]{1,64}")
@@ -57,27 +52,11 @@ def lock_name_problem(name: str) -> str | None:
     parts = name.split("/")
     if ".." in parts:
         return "no part may be '..'"
-    if not all(_is_alphanumeric(character) or character in "-_./" for character in name):
+    if not all(is_alphanumeric(character) or character in "-_./" for character in name):
         return "only letters, digits, '-', '_', '.' and '/' are allowed"
     if any(len(part.encode()) > LOCK_PART_LIMIT for part in parts):
         return f"a part between slashes is at most {LOCK_PART_LIMIT} bytes"
     return None
-
-
-def _is_alphanumeric(character: str) -> bool:
-    """Unicode's Alphabetic or Numeric property, as OctoStore reads it.
-
-    Python's isalnum() leaves out vowel signs and circled letters, which are alphabetic without being letters.
-    """
-    if character.isalnum():
-        return True
-    category, point = unicodedata.category(character), ord(character)
-    if category in {"Mn", "Mc"}:
-        combining = unicodedata.combining(character)
-        return (combining == 0 or combining in _POINTS) and not any(
-            first <= point <= last for first, last in _NOT_LETTERS
-        )
-    return any(first <= point <= last for first, last in _CIRCLED)
 
 
 def check_reserved(name: str) -> None:

@@ -20,6 +20,17 @@ class Permanent(Exception):
     """Fail the task for good: no more attempts, it becomes a dead letter at once."""
 
 
+class PayloadMismatch(Permanent):
+    """The payload is not of the type that the handler asked for; its handler was not called."""
+
+
+class Asked(BaseException):
+    """Ends the attempt of a handler that asked a person: its task waits for the answer.
+
+    `except Exception` of a handler does not catch it.
+    """
+
+
 def is_failure(error: BaseException) -> bool:
     """Whether an exception fails the attempt. A handler that was stopped has not failed: its task is released."""
     return isinstance(error, Exception) and not isinstance(error, CancelRequested)

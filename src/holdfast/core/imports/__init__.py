@@ -1,0 +1,1 @@
+"""What becomes of the records of another server: rules for the verbs `import …`."""

@@ -1,0 +1,47 @@
+"""A task that waits for the answer of a person, and what becomes of it."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec.structs import replace
+
+from holdfast.core.question import Answered
+from holdfast.core.row import Instant
+from holdfast.core.task.ending import cancel, hand_back, stop_waiting
+from holdfast.core.task.queueing import requeue_waiting
+from holdfast.core.task.row import ASKED, CANCELLED, DEAD, UNANSWERED, Task
+from holdfast.decoding import decode
+
+
+def ask(task: Task, question_id: str, *, now: Instant, wall: Instant) -> Task:
+    """End the holder's attempt, uncounted: the task waits for the answer; cancelled if its holder was asked to stop."""
+    back = hand_back(task, ASKED, now=now, wall=wall)
+    return back if back.state == CANCELLED else await_answer(back, question_id, wall)
+
+
+def await_answer(task: Task, question_id: str, wall: Instant) -> Task:
+    """The pending task, waiting for the answer to this question."""
+    return requeue_waiting(replace(task, question=question_id), wall)
+
+
+def take_answer(task: Task, answer: Answered, wall: Instant) -> Task:
+    """The task with its answer: in its queue, unless it waits for something else."""
+    text = msgspec.json.encode(answer).decode()
+    return requeue_waiting(replace(task, question=None, answered=text), wall)
+
+
+def reject(task: Task, answer: Answered) -> Task:
+    """Cancel a task that was not approved."""
+    reason = f"{answer.by} rejected it" + (f": {answer.reason}" if answer.reason else "")
+    text = msgspec.json.encode(answer).decode()
+    return replace(cancel(task, reason), question=None, answered=text)
+
+
+def end_unanswered(task: Task) -> Task:
+    """Make a task whose question expired a dead letter. It keeps the question: requeued, it asks again."""
+    return replace(stop_waiting(task), state=DEAD, ready=False, dead_cause=UNANSWERED)
+
+
+def last_answer(task: Task) -> Answered | None:
+    """The last answer that it got, if any."""
+    return None if task.answered is None else decode(task.answered, Answered)

@@ -1,0 +1,197 @@
+"""The statements by which claims find and lock tasks; `sqlite/ready_queries.py` has the same names in the same order.
+
+Tasks that require capabilities have indexes of their own, so a claim without any never meets them. A claim with some
+goes along such an index from each set of required words to the next, keeps the sets that it may take, which
+`core.task.capabilities.may_take` also decides, and locks the heads of those: no more tasks in all than it asks for.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.task import Task
+from holdfast.core.task.queue import Queue
+from holdfast.store.postgres.queries import and_now, found_rows, keys
+from holdfast.store.sql.page_queries import columns
+
+_LOCK = "FOR UPDATE SKIP LOCKED"
+NEAR = 100
+"""How many tasks at the head of a queue are looked through before the sets of required words are listed."""
+# Claims of any type find nothing in an account that has queues with settings: there the types are listed first.
+_WITHOUT_SETTINGS = "NOT EXISTS (SELECT 1 FROM queues WHERE queues.account = value ->> 0)"
+
+QUEUES_OF = and_now(
+    Queue,
+    f"SELECT {columns(Queue)} FROM queues WHERE (account, id) IN ({keys(1)} UNION SELECT account, id FROM queues"
+    " WHERE account IN (SELECT json_array_elements_text($2::json)) UNION SELECT account, type FROM tasks"
+    f" WHERE (account, id) IN ({keys(3)})) ORDER BY account, id FOR UPDATE",
+)
+# Read after the queues were locked: claims of these queues have ended.
+RUNNING = f"SELECT account, type, total FROM task_counts WHERE (account, type) IN ({keys(1)}) AND state = 'claimed'"
+
+
+def _wanted(*, typed: bool) -> str:
+    """The queues in $1."""
+    only = "" if typed else f" WHERE {_WITHOUT_SETTINGS}"
+    return (
+        "wanted AS (SELECT value ->> 0 AS account, value ->> 1 AS type, (value ->> 2)::int AS most"
+        f" FROM json_array_elements($1::json){only})"
+    )
+
+
+def _first_of(where: str, *, typed: bool, priority: str = "priority DESC") -> str:
+    """The first tasks of each of the queues in $1 that meet a condition."""
+    return (
+        f"WITH {_wanted(typed=typed)}, found AS (SELECT task.* FROM wanted CROSS JOIN LATERAL"
+        f" (SELECT {columns(Task)} FROM tasks WHERE {_queue('wanted', typed=typed)} AND {where} AND requires IS NULL"
+        f" ORDER BY {priority}, place, id LIMIT wanted.most {_LOCK}) AS task) {found_rows(Task)}"
+    )
+
+
+def _queue(of: str, *, typed: bool) -> str:
+    """The tasks of a queue, or of all queues of its account."""
+    return f"account = {of}.account" + (f" AND type = {of}.type" if typed else "")
+
+
+_DUE = "state = 'pending' AND NOT ready AND scheduled_at <= (SELECT coalesce($2::bigint, holdfast_now()))"
+READY = _first_of("ready", typed=True)
+READY_ANY = _first_of("ready", typed=False, priority="-priority")
+DUE_TASKS = _first_of(_DUE, typed=True)
+DUE_TASKS_ANY = _first_of(_DUE, typed=False)
+
+# The types with claimable tasks: one step along each of the two indexes for each type.
+_NEXT_TYPE = (
+    "(SELECT type FROM tasks WHERE account = {0}.account AND ready AND requires IS {1}{2} ORDER BY type LIMIT 1)"
+)
+
+
+def _types(requires: str) -> str:
+    first = _NEXT_TYPE.format("accounts", requires, "")
+    following = _NEXT_TYPE.format("types", requires, " AND type > types.name")
+    return (
+        "WITH RECURSIVE accounts AS (SELECT value #>> '{}' AS account FROM json_array_elements($1::json)),"
+        f" types (account, name) AS (SELECT account, {first} FROM accounts UNION ALL SELECT account, {following}"
+        " FROM types WHERE name IS NOT NULL) SELECT account, name FROM types WHERE name IS NOT NULL"
+    )
+
+
+READY_TYPES = _types("NULL")
+REQUIRING_TYPES = _types("NOT NULL")
+DUE_TYPES = (
+    f"SELECT DISTINCT account, type FROM tasks WHERE account IN (SELECT json_array_elements_text($1::json)) AND {_DUE}"
+)
+
+
+def _claims(*, typed: bool) -> str:
+    """Each claim with its own capabilities and those of its session, which is locked already."""
+    only = "" if typed else f" WHERE {_WITHOUT_SETTINGS}"
+    return (
+        "claims AS (SELECT account, type, capabilities, max(most) AS most FROM (SELECT value ->> 0 AS account,"
+        " value ->> 1 AS type, concat_ws(',', nullif(value ->> 2, ''), (SELECT sessions.capabilities FROM sessions"
+        " WHERE sessions.account = value ->> 0 AND sessions.id = value ->> 3)) AS capabilities,"
+        f" (value ->> 4)::int AS most FROM json_array_elements($1::json){only}) AS given"
+        " WHERE capabilities <> '' GROUP BY 1, 2, 3)"
+    )
+
+
+def _may_take(requires: str, of: str) -> str:
+    return f"string_to_array({requires}, ',') <@ string_to_array({of}.capabilities, ',')"
+
+
+_ABLE = "string_to_array(sets.capabilities, ',')"
+_FIRST = "split_part(sets.words, ',', 1)"
+# Where the next set begins that a claim may take: after a set whose first word it has, else at the next word that it
+# has. No word has a character before the comma, so nothing lies between a set and the same text with "!".
+_NEXT = (
+    f"CASE WHEN {_FIRST} = ANY ({_ABLE}) THEN sets.words || '!'"
+    f' ELSE (SELECT min(word COLLATE "C") FROM unnest({_ABLE}) AS word WHERE word COLLATE "C" > {_FIRST}) END'
+)
+
+
+def _allowed(claims: str, *, typed: bool) -> str:
+    """The sets of words that the ready tasks of each claim's queue require and that it may take."""
+
+    def step(of: str, after: str = "") -> str:
+        where = f"{_queue(of, typed=typed)} AND ready AND requires IS NOT NULL{after}"
+        following = f"(SELECT requires FROM tasks WHERE {where} ORDER BY requires LIMIT 1)"
+        return f"SELECT {of}.account, {of}.type, {of}.capabilities, {of}.most, {following} FROM {of}"
+
+    return (
+        f"sets (account, type, capabilities, most, words) AS ({step(claims)} UNION ALL"
+        f" {step('sets', f' AND requires >= {_NEXT}')} WHERE words IS NOT NULL),"
+        f" allowed AS (SELECT * FROM sets WHERE words IS NOT NULL AND {_may_take('words', 'sets')})"
+    )
+
+
+def _heads(*, typed: bool) -> str:
+    """The first tasks of each claim's queue that require no more than it has.
+
+    As a rule they are near the head of the queue, so that is where they are looked for first. If too few are, the heads
+    of all sets that the claim may take are read.
+    """
+    order = "priority DESC, place, id" if typed else "-priority, place, id"
+
+    def heads_of(of: str) -> str:
+        return f"FROM tasks WHERE {_queue(of, typed=typed)} AND requires = {of}.words AND ready ORDER BY {order}"
+
+    near = f"{_queue('claims', typed=typed)} AND ready AND requires IS NOT NULL ORDER BY {order} LIMIT {NEAR}"
+    head = "account, type, capabilities, most, words, priority, place, id"
+    return (
+        f"WITH RECURSIVE {_claims(typed=typed)}, near AS MATERIALIZED (SELECT claims.*, head.* FROM claims"
+        f" CROSS JOIN LATERAL (SELECT * FROM (SELECT requires AS words, priority, place, id FROM tasks WHERE {near})"
+        f" AS first WHERE {_may_take('words', 'claims')} LIMIT claims.most) AS head),"
+        " unfilled AS (SELECT * FROM claims WHERE most > (SELECT count(*)"
+        " FROM near WHERE near.account = claims.account AND near.type = claims.type"
+        f" AND near.capabilities = claims.capabilities)), {_allowed('unfilled', typed=typed)},"
+        f" heads AS (SELECT {head} FROM near UNION SELECT allowed.*, head.* FROM allowed CROSS JOIN LATERAL"
+        f" (SELECT priority, place, id {heads_of('allowed')} LIMIT allowed.most) AS head),"
+        " numbered AS (SELECT *, row_number() OVER (PARTITION BY account, type, capabilities"
+        " ORDER BY priority DESC, place, id) AS number FROM heads),"
+        " shares AS (SELECT account, type, words, max(share) AS share FROM (SELECT account, type, capabilities, words,"
+        " count(*) AS share FROM numbered WHERE number <= most GROUP BY 1, 2, 3, 4) AS each_claim GROUP BY 1, 2, 3),"
+        f" found AS (SELECT task.* FROM shares CROSS JOIN LATERAL (SELECT {columns(Task)} {heads_of('shares')}"
+        f" LIMIT shares.share {_LOCK}) AS task) {found_rows(Task)}"
+    )
+
+
+def _due_requiring(*, typed: bool) -> str:
+    where = f"{_queue('claims', typed=typed)} AND {_DUE} AND requires IS NOT NULL AND {_may_take('requires', 'claims')}"
+    return (
+        f"WITH {_claims(typed=typed)}, found AS (SELECT task.* FROM claims CROSS JOIN LATERAL (SELECT {columns(Task)}"
+        f" FROM tasks WHERE {where} ORDER BY priority DESC, place, id LIMIT claims.most {_LOCK}) AS task)"
+        f" {found_rows(Task)}"
+    )
+
+
+READY_REQUIRING = _heads(typed=True)
+READY_REQUIRING_ANY = _heads(typed=False)
+DUE_REQUIRING = _due_requiring(typed=True)
+DUE_REQUIRING_ANY = _due_requiring(typed=False)
+
+# How many tasks could be claimed, also those that other servers have locked, up to the number asked for.
+
+
+def _count(*, typed: bool) -> str:
+    def count(where: str) -> str:
+        of_queue = f"{_queue('wanted', typed=typed)} AND {where} AND requires IS NULL"
+        return f"(SELECT count(*) FROM (SELECT FROM tasks WHERE {of_queue} LIMIT most) AS found)"
+
+    return f"WITH {_wanted(typed=typed)} SELECT account, type, '', {count('ready')} + {count(_DUE)} FROM wanted"
+
+
+COUNT_CLAIMABLE = _count(typed=True)
+COUNT_CLAIMABLE_ANY = _count(typed=False)
+
+
+def _count_requiring(*, typed: bool) -> str:
+    of_set = f"{_queue('allowed', typed=typed)} AND requires = allowed.words AND ready LIMIT allowed.most"
+    due = f"{_queue('claims', typed=typed)} AND {_DUE} AND requires IS NOT NULL AND {_may_take('requires', 'claims')}"
+    return (
+        f"WITH RECURSIVE {_claims(typed=typed)}, {_allowed('claims', typed=typed)}"
+        " SELECT account, type, capabilities, least(most, (SELECT coalesce(sum((SELECT count(*)"
+        f" FROM (SELECT FROM tasks WHERE {of_set}) AS found)), 0) FROM allowed WHERE allowed.account = claims.account"
+        " AND allowed.type = claims.type AND allowed.capabilities = claims.capabilities) + (SELECT count(*)"
+        f" FROM (SELECT FROM tasks WHERE {due} LIMIT claims.most) AS found)) FROM claims"
+    )
+
+
+COUNT_REQUIRING = _count_requiring(typed=True)
+COUNT_REQUIRING_ANY = _count_requiring(typed=False)

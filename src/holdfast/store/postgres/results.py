@@ -1,0 +1,23 @@
+"""Values out of the results of statements, which come back as text."""
+
+from __future__ import annotations
+
+from holdfast.store.postgres.wire import ResultRows
+
+
+def document_of(result: ResultRows) -> bytes:
+    return result[0][0] or b"[]"
+
+
+def take(results: list[ResultRows], count: int) -> list[ResultRows]:
+    """Remove and return the first results."""
+    first, results[:count] = results[:count], []
+    return first
+
+
+def text(value: bytes | None) -> str:
+    return (value or b"").decode()
+
+
+def number(result: ResultRows) -> int:
+    return int(result[0][0] or b"0")

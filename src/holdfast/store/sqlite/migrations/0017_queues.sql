@@ -1,0 +1,39 @@
+-- Raises the minimum schema.
+-- Tasks that require capabilities, and queues with limits: an older server would give them to anybody.
+ALTER TABLE sessions ADD COLUMN capabilities TEXT;
+-- The queue of those that require none, and the queues of each set of required words.
+DROP INDEX tasks_ready;
+DROP INDEX tasks_ready_any;
+CREATE INDEX tasks_ready ON tasks (account, type, priority DESC, place, id) WHERE ready AND requires IS NULL;
+CREATE INDEX tasks_ready_any ON tasks (account, (-priority), place, id) WHERE ready AND requires IS NULL;
+CREATE INDEX tasks_requiring ON tasks (account, type, requires, priority DESC, place, id)
+    WHERE ready AND requires IS NOT NULL;
+CREATE INDEX tasks_requiring_any ON tasks (account, requires, (-priority), place, id)
+    WHERE ready AND requires IS NOT NULL;
+-- The order of those that require something, whatever it is.
+CREATE INDEX tasks_requiring_order ON tasks (account, type, priority DESC, place, id, requires)
+    WHERE ready AND requires IS NOT NULL;
+CREATE INDEX tasks_requiring_order_any ON tasks (account, (-priority), place, id, requires)
+    WHERE ready AND requires IS NOT NULL;
+
+-- The settings of queues.
+CREATE TABLE queues (
+    account     TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    version     INTEGER NOT NULL,
+    changed_at  INTEGER NOT NULL,
+    paused      INTEGER NOT NULL DEFAULT 0,
+    max_running INTEGER,
+    PRIMARY KEY (account, id)
+) STRICT, WITHOUT ROWID;
+
+-- What the planner assumes, as for the other indexes.
+INSERT INTO sqlite_stat1 (tbl, idx, stat) VALUES
+    ('tasks', 'tasks_ready', '10000 10000 1000 100 2 1'),
+    ('tasks', 'tasks_ready_any', '10000 10000 100 2 1'),
+    ('tasks', 'tasks_requiring', '10000 10000 1000 100 10 2 1'),
+    ('tasks', 'tasks_requiring_any', '10000 10000 100 10 2 1'),
+    ('tasks', 'tasks_requiring_order', '10000 10000 1000 100 2 1 1'),
+    ('tasks', 'tasks_requiring_order_any', '10000 10000 100 2 1 1'),
+    ('queues', 'queues', '1000 10 1');
+ANALYZE sqlite_schema;

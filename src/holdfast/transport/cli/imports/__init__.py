@@ -1,0 +1,1 @@
+"""Verbs `import octostore` and `import tasks`."""

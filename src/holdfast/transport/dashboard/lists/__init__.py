@@ -1,0 +1,1 @@
+"""Lists that are read up to a limit, then sorted and divided into pages."""
