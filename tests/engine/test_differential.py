@@ -147,9 +147,9 @@ def play(three: list[Any], clock: Any, script: Any, steps: list[Any]) -> None:
             continue
         outcomes = [transact(store, *commands) for store in three]
         for store, others in zip(three[1:], outcomes[1:], strict=True):
-            assert list(map(comparable, others)) == list(map(comparable, outcomes[0])), (
-                f"{store.name} answers otherwise"
-            )
+            for command, other, expected in zip(commands, others, outcomes[0], strict=True):
+                found = f"{store.name} answers otherwise in the batch {commands}\nto {command}:\n{other}\nand not\n{expected}"
+                assert comparable(other) == comparable(expected), found
         script.record_outcomes(commands, outcomes[0])
     compare(three)
 

@@ -66,6 +66,13 @@ def test_a_claim_in_the_batch_that_opens_its_queue_gets_a_task(store, before):
     assert taken(claimed) == ["t1"]
 
 
+def test_tasks_of_a_queue_that_is_closed_in_the_batch_hide_no_others_from_a_claim_of_any_type(store):
+    limit(store, max_running=1)
+    transact(store, create("t1"), create("t2"), create("t3", type="other"))
+    outcomes = transact(store, take(seed="s1"), take(seed="s2"))
+    assert [taken(outcome) for outcome in outcomes] == [["t1"], ["t3"]]
+
+
 @pytest.mark.parametrize("types", [("work",), ("work", "other"), ()])
 def test_nothing_is_claimed_from_a_paused_queue_and_holders_go_on(store, types):
     transact(store, create("t1"), create("t2"), take("work"))

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from holdfast.core.reservation.patterns import ancestors
 from holdfast.core.row import Key
 from holdfast.core.task.capabilities import combine
+from holdfast.core.task.queue import Queue
 from holdfast.core.webhooks.webhook import LimitGroup
 
 MAX_READY = 2_000
@@ -87,6 +88,15 @@ class AllNeeds(msgspec.Struct):
     paths: list[tuple[str, str, str, bool]] = []
     answers: list[tuple[str, str]] = []
     usage: list[str] = []
+
+    def split_accounts(self, queues: Iterable[Queue]) -> list[str]:
+        """The accounts with claims of any type and with these queues that have settings.
+
+        There, claims of any type load tasks of each type: a queue may be closed, or a command of the batch may close
+        it, and its tasks must not hide those of others.
+        """
+        limited = {queue.account for queue in queues}
+        return sorted({account for account, task_type, _ in self.ready if not task_type and account in limited})
 
     def of_any_type(self) -> AllNeeds:
         """The needs with only those claims that name no type."""

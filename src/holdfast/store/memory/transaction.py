@@ -104,7 +104,8 @@ class MemoryTransaction:
         settings = (store.rows.get(key) for key in keys if key[0] == Queue.table)
         queues = [row for row in settings if isinstance(row, Queue)]
         closed = {(row.account, row.id) for row in queues if is_closed(row, self._running(row))}
-        needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account, _ in closed})
+        split = needs.split_accounts(queues)
+        needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
         for account, task_type, limit in needs.ready:
             keys += self._ready(account, task_type, "", limit, wall)
         for claim in needs.capable_claims(self._capabilities):

@@ -155,8 +155,7 @@ class PostgresTransaction:
     ) -> Instant:
         """Count what runs in the queues with settings, and load for claims of any type beside them."""
         queues = rows.queues()
-        limited = {row.account for row in queues}
-        accounts = sorted({account for account, task_type, _ in needs.ready if not task_type and account in limited})
+        accounts = needs.split_accounts(queues)
         counted, *listed = self._run(*queue_statements(queues, accounts, test_time))
         running |= {(row.account, row.id): 0 for row in queues}
         running |= {(text(account), text(name)): int(total or b"0") for account, name, total in counted}
