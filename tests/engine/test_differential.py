@@ -148,8 +148,8 @@ def play(three: list[Any], clock: Any, script: Any, steps: list[Any]) -> None:
         outcomes = [transact(store, *commands) for store in three]
         for store, others in zip(three[1:], outcomes[1:], strict=True):
             for command, other, expected in zip(commands, others, outcomes[0], strict=True):
-                found = f"{store.name} answers otherwise in the batch {commands}\nto {command}:\n{other}\nand not\n{expected}"
-                assert comparable(other) == comparable(expected), found
+                answers = f"{store.name} answers {command}\nwith {other}\nand not {expected}\nin the batch {commands}"
+                assert comparable(other) == comparable(expected), answers
         script.record_outcomes(commands, outcomes[0])
     compare(three)
 

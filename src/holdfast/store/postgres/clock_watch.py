@@ -34,14 +34,14 @@ class ClockWatch:
 
     def __init__(self, lanes: int) -> None:
         self._last: ClockReading | None = None
-        self._steps: list[list[Instant]] = [[] for _ in range(lanes)]
+        self._steps: dict[int, list[Instant]] = {lane: [] for lane in range(lanes)}
         self._lock = threading.Lock()
 
     def check(self, lane: int, reading: ClockReading) -> None:
         """Raise ClockStepped if the clock was set since the lane asked last."""
         self.read(reading)
         with self._lock:
-            steps, self._steps[lane] = self._steps[lane], []
+            steps, self._steps[lane] = self._steps.get(lane), []
         if steps:
             raise ClockStepped(tuple(steps))
 
@@ -58,7 +58,7 @@ class ClockWatch:
                 return
             self._last = reading
             if last is not None and step:
-                for steps in self._steps:
+                for steps in self._steps.values():
                     steps.append(longest_step(last, reading) if step > 0 else step)
 
 

@@ -15,17 +15,13 @@ import psycopg
 
 from holdfast.core.errors import OutcomeUnknown
 from holdfast.core.plan import Usage
-from holdfast.core.question import Question
 from holdfast.core.reservation.row import SpaceUse
-from holdfast.core.row import Instant, Key, Row
-from holdfast.core.session import Session
-from holdfast.core.task import Task
-from holdfast.core.task.queue import is_closed
+from holdfast.core.row import Instant, Key
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
-from holdfast.store.postgres import dependency_queries, queries
+from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, own_time
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
 from holdfast.store.postgres.documents import document
@@ -38,19 +34,18 @@ from holdfast.store.postgres.load_statements import (
     last_versions,
     lock_statements,
     metering_statements,
-    queue_statements,
-    ready_statements,
     space_statements,
 )
+from holdfast.store.postgres.loading import RowLoading
 from holdfast.store.postgres.results import document_of, number, take, text
 from holdfast.store.postgres.save_statements import answer_statements, counter_statements, row_statements
-from holdfast.store.postgres.wire import ResultRows, Statement, Wire
+from holdfast.store.postgres.wire import Statement, Wire
 from holdfast.store.rows import LoadedRows, Rows, absent_subjects
 
 _SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in LANE_SETTINGS.items()]
 
 
-class PostgresTransaction:
+class PostgresTransaction(RowLoading):
     """A transaction between BEGIN and COMMIT on one connection."""
 
     def __init__(
@@ -122,14 +117,13 @@ class PostgresTransaction:
         if rows.answers:
             self._check_absent(rows.known, needs)
         running: dict[tuple[str, str], int] = {}
-        later = self._load_open_queues(rows, needs, running, test_time) if rows.queues() else 0
-        later = max(later, self._replace_damaged_ready(rows, needs, test_time))
+        opened = self._load_open_queues(rows, needs, running, test_time) if rows.queues() else 0
+        replaced = self._replace_damaged_ready(rows, needs, test_time)
         dependents = {} if not needs.dependents else self._load_dependents(rows, needs)
-        later = max(later, self._load_more(rows, subjects, found.pop() if versions else None))
-        if later > now:
-            now = later
-            if test_time is None:  # the clock may have been set since the first round trip
-                self._check_clock(ClockReading(now, answered_at, own_time()))
+        more = self._load_more(rows, subjects, found.pop() if versions else None)
+        now = max(first := now, opened, replaced, more)
+        if test_time is None and now > first:  # the clock may have been set since the first round trip
+            self._check_clock(ClockReading(now, answered_at, own_time()))
         return Rows(
             test_time or now,
             rows.rows,
@@ -149,85 +143,6 @@ class PostgresTransaction:
             held_tasks=dict(zip(needs.usage, map(number, metered[2::3]), strict=True)),
             wall=test_time or now,
         )
-
-    def _load_open_queues(
-        self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int], test_time: Instant | None
-    ) -> Instant:
-        """Count what runs in the queues with settings, and load for claims of any type beside them."""
-        queues = rows.queues()
-        accounts = needs.split_accounts(queues)
-        counted, *listed = self._run(*queue_statements(queues, accounts, test_time))
-        running |= {(row.account, row.id): 0 for row in queues}
-        running |= {(text(account), text(name)): int(total or b"0") for account, name, total in counted}
-        if not accounts:
-            return 0
-        found = sorted({(text(account), text(name)) for result in listed for account, name in result})
-        types = {account: [name for other, name in found if other == account] for account in accounts}
-        closed = {(row.account, row.id) for row in queues if is_closed(row, running[row.account, row.id])}
-        statements = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
-        results = self._run(*(statement for _, statement in statements)) if statements else []
-        return self._add_rows(rows, [Task] * len(results), results)
-
-    def _replace_damaged_ready(self, rows: LoadedRows, needs: AllNeeds, test_time: Instant | None) -> Instant:
-        """Load further ready tasks in the place of damaged ones."""
-        now, damaged = 0, 0
-        while needs.ready and damaged < len(rows.damaged):
-            damaged = len(rows.damaged)
-            found = self._run(*(statement for _, statement in ready_statements(needs, test_time, damaged)))
-            now = self._add_rows(rows, [Task] * len(found), found)
-        return now
-
-    def _load_dependents(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
-        """Load tasks that depend on others, and list them. Unlike the time of other rows, that of these is not used."""
-        awaited = rows.awaited(needs)
-        if not awaited:
-            return {}
-        wanted = (document(awaited),)
-        listed, loaded = self._run(
-            (dependency_queries.DEPENDENTS, wanted), (dependency_queries.DEPENDENT_TASKS, wanted)
-        )
-        self._add_rows(rows, [Task], [loaded])
-        found: dict[tuple[str, str], list[str]] = {(account, task): [] for account, task, _, _ in awaited}
-        for account, task, dependent in listed:
-            found[(account or b"").decode(), (task or b"").decode()].append((dependent or b"").decode())
-        return found
-
-    def _load_more(
-        self, rows: LoadedRows, subjects: dict[tuple[str, str], Key], versions: ResultRows | None
-    ) -> Instant:
-        """Load what depends on the first results: sessions of holders, questions of tasks, removed rows.
-
-        `versions` are the last versions of all subjects, if they were loaded with the rows. A row that is absent after
-        its lock was tried is absent in every later statement, or was made by another batch: then this one runs again.
-        """
-        holders = rows.sessions() - {key[1:] for key in rows.rows if key[0] == Session.table}
-        known = rows.known
-        absent = {subject: key for subject, key in subjects.items() if key not in known}
-        self._wire.expects_new = 2 * len(absent) > len(subjects)
-        statements: list[Statement] = []
-        if holders:
-            statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))
-        asked = sorted(rows.questions())
-        if asked:  # locked after their tasks, as in every batch
-            statements.append((queries.ROW_BY_KEY[Question.table], (document(asked),)))
-        if absent and versions is None:
-            statements.append(last_versions(absent))
-        found = self._run(*statements) if statements else []
-        row_types: list[type[Row]] = [*([Session] if holders else []), *([Question] if asked else [])]
-        now = self._add_rows(rows, row_types, take(found, len(row_types)))
-        for account, subject, version in found.pop() if found else versions or ():
-            key = absent.get((text(account), text(subject)))
-            if key is not None and version is not None:
-                self._versions[key] = int(version)
-        return now
-
-    def _add_rows(self, rows: LoadedRows, row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
-        """Add the rows that were found; returns the time at which the last of them was read."""
-        now = 0
-        for row_type, result in zip(row_types, results, strict=True):
-            rows.add(self._damaged_rows.decode_document(row_type, document_of(result)))
-            now = int(result[0][1] or b"0")
-        return now
 
     def _check_absent(self, stored: Container[Key], needs: AllNeeds) -> None:
         """Run the batch again if a row appeared after the rows were read.

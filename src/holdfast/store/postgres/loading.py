@@ -1,0 +1,107 @@
+"""Loading of rows on PostgreSQL in further round trips: what depends on the rows that the first one has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from holdfast.core.question import Question
+from holdfast.core.row import Instant, Key, Row
+from holdfast.core.session import Session
+from holdfast.core.task import Task
+from holdfast.core.task.queue import is_closed
+from holdfast.store.damaged_rows import DamagedRows
+from holdfast.store.needs import AllNeeds
+from holdfast.store.postgres import dependency_queries, queries
+from holdfast.store.postgres.documents import document
+from holdfast.store.postgres.load_statements import last_versions, queue_statements, ready_statements
+from holdfast.store.postgres.results import document_of, take, text
+from holdfast.store.postgres.wire import ResultRows, Statement, Wire
+from holdfast.store.rows import LoadedRows
+
+
+class RowLoading:
+    """The part of a transaction that adds rows to those that a batch has loaded."""
+
+    _run: Callable[..., list[ResultRows]]
+    _wire: Wire
+    _damaged_rows: DamagedRows
+    _versions: dict[Key, int]
+
+    def _load_open_queues(
+        self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int], test_time: Instant | None
+    ) -> Instant:
+        """Count what runs in the queues with settings, and load for claims of any type beside them."""
+        queues = rows.queues()
+        accounts = needs.split_accounts(queues)
+        counted, *listed = self._run(*queue_statements(queues, accounts, test_time))
+        running |= {(row.account, row.id): 0 for row in queues}
+        running |= {(text(account), text(name)): int(total or b"0") for account, name, total in counted}
+        if not accounts:
+            return 0
+        found = sorted({(text(account), text(name)) for result in listed for account, name in result})
+        types = {account: [name for other, name in found if other == account] for account in accounts}
+        closed = {(row.account, row.id) for row in queues if is_closed(row, running[row.account, row.id])}
+        statements = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
+        results = self._run(*(statement for _, statement in statements)) if statements else []
+        return self._add_rows(rows, [Task] * len(results), results)
+
+    def _replace_damaged_ready(self, rows: LoadedRows, needs: AllNeeds, test_time: Instant | None) -> Instant:
+        """Load further ready tasks in the place of damaged ones."""
+        now, damaged = 0, 0
+        while needs.ready and damaged < len(rows.damaged):
+            damaged = len(rows.damaged)
+            found = self._run(*(statement for _, statement in ready_statements(needs, test_time, damaged)))
+            now = self._add_rows(rows, [Task] * len(found), found)
+        return now
+
+    def _load_dependents(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
+        """Load tasks that depend on others, and list them. Unlike the time of other rows, that of these is not used."""
+        awaited = rows.awaited(needs)
+        if not awaited:
+            return {}
+        wanted = (document(awaited),)
+        listed, loaded = self._run(
+            (dependency_queries.DEPENDENTS, wanted), (dependency_queries.DEPENDENT_TASKS, wanted)
+        )
+        self._add_rows(rows, [Task], [loaded])
+        found: dict[tuple[str, str], list[str]] = {(account, task): [] for account, task, _, _ in awaited}
+        for account, task, dependent in listed:
+            found[(account or b"").decode(), (task or b"").decode()].append((dependent or b"").decode())
+        return found
+
+    def _load_more(
+        self, rows: LoadedRows, subjects: dict[tuple[str, str], Key], versions: ResultRows | None
+    ) -> Instant:
+        """Load what depends on the first results: sessions of holders, questions of tasks, removed rows.
+
+        `versions` are the last versions of all subjects, if they were loaded with the rows. A row that is absent after
+        its lock was tried is absent in every later statement, or was made by another batch: then this one runs again.
+        """
+        holders = rows.sessions() - {key[1:] for key in rows.rows if key[0] == Session.table}
+        known = rows.known
+        absent = {subject: key for subject, key in subjects.items() if key not in known}
+        self._wire.expects_new = 2 * len(absent) > len(subjects)
+        statements: list[Statement] = []
+        if holders:
+            statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))
+        asked = sorted(rows.questions())
+        if asked:  # locked after their tasks, as in every batch
+            statements.append((queries.ROW_BY_KEY[Question.table], (document(asked),)))
+        if absent and versions is None:
+            statements.append(last_versions(absent))
+        found = self._run(*statements) if statements else []
+        row_types: list[type[Row]] = [*([Session] if holders else []), *([Question] if asked else [])]
+        now = self._add_rows(rows, row_types, take(found, len(row_types)))
+        for account, subject, version in found.pop() if found else versions or ():
+            key = absent.get((text(account), text(subject)))
+            if key is not None and version is not None:
+                self._versions[key] = int(version)
+        return now
+
+    def _add_rows(self, rows: LoadedRows, row_types: list[type[Row]], results: list[ResultRows]) -> Instant:
+        """Add the rows that were found; returns the time at which the last of them was read."""
+        now = 0
+        for row_type, result in zip(row_types, results, strict=True):
+            rows.add(self._damaged_rows.decode_document(row_type, document_of(result)))
+            now = int(result[0][1] or b"0")
+        return now
