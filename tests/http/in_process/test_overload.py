@@ -282,6 +282,24 @@ def test_a_late_event_loop_leaves_fewer_places_and_a_punctual_one_gives_them_bac
     assert places.known.limit == request_limiter.MAX_KNOWN
 
 
+def test_the_event_loop_of_an_idle_server_is_not_watched(monkeypatch):
+    monkeypatch.setattr(request_limiter, "CHECK_SECONDS", 0.001)
+    looks = []
+
+    async def scenario(app):
+        limiter = app.app.request_limiter
+        watch = asyncio.ensure_future(limiter.watch_event_loop(lambda: looks.append(1) or 0.0))
+        await asyncio.sleep(0.02)
+        idle = len(looks)
+        await app.ask("/v1/jobs/x/claim", body={"owner": "me"})
+        await asyncio.sleep(0.02)
+        watch.cancel()
+        return idle
+
+    assert ConcurrentApp().run(scenario) == 0
+    assert looks
+
+
 # -- long lists --------------------------------------------------------------------------------------------------
 
 

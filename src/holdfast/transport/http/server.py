@@ -34,6 +34,8 @@ GARBAGE_OBJECTS = 10_000
 """Objects made since the last look for cycles among the youngest."""
 OUTDATED_SECONDS = 5.0
 """How long a server that the store no longer accepts answers 503 with the reason before it stops."""
+TICK_SECONDS = 1.0
+"""How often the date in responses is renewed. uvicorn wakes up ten times as often, to see whether it shall exit."""
 SOCKET_FD = "HOLDFAST_SOCKET_FD"
 
 P = TypeVar("P", bound=LimitedProtocol)
@@ -43,6 +45,10 @@ log = logging.getLogger("holdfast.server")
 
 class DrainingServer(uvicorn.Server):
     """On shutdown answers waiting requests first, lets the others finish, and exits with status 0."""
+
+    _should_exit = False
+    _loop: asyncio.AbstractEventLoop | None = None
+    """The event loop, while it serves."""
 
     def __init__(self, config: uvicorn.Config, engine: Engine) -> None:
         super().__init__(config)
@@ -87,6 +93,27 @@ class DrainingServer(uvicorn.Server):
         made = kind(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)
         made.open_connections = open_connections
         return made
+
+    @property
+    def should_exit(self) -> bool:
+        """Whether to shut down."""
+        return self._should_exit
+
+    @should_exit.setter
+    def should_exit(self, value: bool) -> None:
+        """Set by a signal or by another thread: wakes the event loop."""
+        self._should_exit = value
+        if value and self._loop is not None:
+            with suppress(RuntimeError):  # it has ended
+                self._loop.call_soon_threadsafe(self._exiting.set)
+
+    async def main_loop(self) -> None:
+        """Serve until it shall exit, which it learns at once."""
+        self._exiting = asyncio.Event()
+        self._loop = asyncio.get_running_loop()  # before the first look: whoever sets the flag later sees the loop
+        while not await self.on_tick(0):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._exiting.wait(), TICK_SECONDS)
 
     async def on_tick(self, counter: int) -> bool:
         """Whether to shut down: also some seconds after the store has refused this server as outdated."""

@@ -58,9 +58,12 @@ class RequestLimiter:
         self._refused = 0
         self._reported = 0.0
         self._next_refusal = 0.0
+        self._entered = asyncio.Event()
+        """Set by each request, so that the event loop of an idle server is not watched."""
 
     def enter(self, request: Request) -> bool:
         """Give a request a place; False if it must be refused."""
+        self._entered.set()
         account = self._account_of(request)
         is_known, owner = account is not None, account or ""
         places = self.known if is_known else self.unknown if has_credential(request) else self.anonymous
@@ -109,9 +112,12 @@ class RequestLimiter:
         """Take places from known callers while the event loop is late, and give them back when it is not.
 
         `seconds_in_batches` is how long it has run batches so far: a slow disk is no reason to refuse requests.
+        Without requests it does not look: each look wakes an idle process.
         """
         loop = asyncio.get_running_loop()
         while True:
+            await self._entered.wait()
+            self._entered.clear()
             planned, used, before = loop.time() + CHECK_SECONDS, self.known.taken, seconds_in_batches()
             await asyncio.sleep(CHECK_SECONDS)
             late = loop.time() - planned - (seconds_in_batches() - before)
