@@ -6,7 +6,7 @@ store. After the last command the engine saves what changed as one set of Change
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
@@ -265,7 +265,7 @@ class View:
     def _index(self, row: Row) -> None:
         """Make a row findable by its session, its space, its queue and its unique key."""
         self._indexes.add(row)
-        if isinstance(row, Task):
+        if type(row) is Task:
             self._ready.add(row)
 
     # -- saving ----------------------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class View:
 
     def offered(self) -> dict[tuple[str, str, str], int]:
         """(account, type, required words): how many tasks became claimable and still are, to wake as many waiters."""
-        counts: Counter[tuple[str, str, str]] = Counter()
+        counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         for key in dict.fromkeys(step.after.key for step in self.steps if isinstance(step.after, Task)):
             now, before = self._rows.get(key), self._loaded.get(key)
             if not isinstance(now, Task) or not is_claimable(now, self.wall):

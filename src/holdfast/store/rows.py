@@ -30,6 +30,8 @@ ROW_TYPES: tuple[type[Row], ...] = (
 
 REUSED_IDS: tuple[type[Row], ...] = (Session, Lease)
 """Rows that may be made again under the same id after retention removed them: their versions continue from the log."""
+_HOLDINGS = (Lease, Task, Reservation)
+"""Rows that may be claimed for a session."""
 _REUSED_NOUNS = {row_type.table: row_type.noun for row_type in REUSED_IDS}
 
 
@@ -94,7 +96,7 @@ class LoadedRows:
 
     def sessions(self) -> set[tuple[str, str]]:
         """(account, session) of every lease, task and reservation that was claimed for a session."""
-        held = (row for row in self.rows.values() if isinstance(row, Lease | Task | Reservation))
+        held = (row for row in self.rows.values() if isinstance(row, _HOLDINGS))
         return {(row.account, session) for row in held if (session := claimed_for(row))}
 
     def awaited(self, needs: AllNeeds) -> list[tuple[str, str, str, int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from holdfast.core import lease as leases
@@ -63,7 +63,7 @@ class BatchMetrics:
 
     def conflicts(self, committed: Committed) -> int:
         """Count the claims that were not granted; returns how many replies were conflicts with another holder."""
-        found: Counter[int] = Counter()
+        found: defaultdict[int, int] = defaultdict(int)
         conflicts = 0
         for ticket, outcome in committed.replies:
             is_conflict, why = _classify(outcome)
@@ -80,7 +80,7 @@ class BatchMetrics:
 
     def changes(self, committed: Committed) -> tuple[int, int]:
         """Count the steps; returns (leases that expired, tasks that became dead letters)."""
-        found: Counter[int] = Counter()
+        found: defaultdict[int, int] = defaultdict(int)
         delays: list[tuple[str, float]] = []
         dead = lapses = 0
         for step in committed.steps:
@@ -107,7 +107,7 @@ class BatchMetrics:
         self._add(found, delays)
         return lapses, dead
 
-    def _add(self, found: Counter[int], delays: list[tuple[str, float]] | None = None) -> None:
+    def _add(self, found: dict[int, int], delays: list[tuple[str, float]] | None = None) -> None:
         if not found:
             return
         cells = self._registry.cells

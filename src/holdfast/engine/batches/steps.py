@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from typing import TypeVar
 
 import msgspec
@@ -61,7 +61,7 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
         columns = after.__struct_fields__ if step.removed else changed
         touched[key] = (*touched.get(key, after.required if step.new else ()), *columns)
         last[key] = step, after
-    counts: Counter[tuple[str, str, str]] = Counter()
+    counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
     # In the order in which rows are locked, so that two servers that insert the same new rows never deadlock.
     for key in sorted(last):
         step, row = last[key]
@@ -73,16 +73,18 @@ def build_changes(steps: list[Step], loaded: dict[Key, Row], tokens: list[int], 
         if target is not None:
             target.setdefault(row.table, []).append(row)
         kept = None if step.removed else row
-        _count_tasks(counts, first, kept)
-        _index_paths(changes, first, kept)
-        _index_dependencies(changes, first, kept)
+        if row.table == Task.table:
+            _count_tasks(counts, first, kept)
+            _index_dependencies(changes, first, kept)
+        elif row.table == Reservation.table:
+            _index_paths(changes, first, kept)
     # New tasks of two servers wait for each other at their unique keys, so they are inserted in that order.
     changes.inserts.get(Task.table, []).sort(key=_by_unique_key)
     changes.counts = {key: counts[key] for key in sorted(counts) if counts[key]}
     return changes
 
 
-def _count_tasks(counts: Counter[tuple[str, str, str]], before: Row | None, after: Row | None) -> None:
+def _count_tasks(counts: dict[tuple[str, str, str], int], before: Row | None, after: Row | None) -> None:
     """Count a task in its new state, and no longer in the one before."""
     if isinstance(before, Task):
         counts[before.account, before.type, before.state] -= 1
@@ -92,8 +94,6 @@ def _count_tasks(counts: Counter[tuple[str, str, str]], before: Row | None, afte
 
 def _index_paths(changes: Changes, before: Row | None, after: Row | None) -> None:
     """Note the prefixes under which a reservation is found from now on, and no longer."""
-    if not isinstance(before, Reservation) and not isinstance(after, Reservation):
-        return
     old, new = _indexed(before), _indexed(after)
     changes.paths_added += sorted(new - old)
     changes.paths_removed += sorted(old - new)
@@ -136,7 +136,7 @@ def freed_names(steps: list[Step]) -> list[Key]:
 
 def reopened_queues(steps: list[Step]) -> dict[tuple[str, str], int]:
     """(account, type): how many tasks ended or went back to their queue; 0 if only settings changed."""
-    found: Counter[tuple[str, str]] = Counter()
+    found: defaultdict[tuple[str, str], int] = defaultdict(int)
     for step in steps:
         if isinstance(step.after, Task) and isinstance(step.before, Task):
             if step.before.state == CLAIMED and step.after.state != CLAIMED:

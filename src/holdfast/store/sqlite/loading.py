@@ -42,6 +42,8 @@ class RowLoading:
 
     def _add_claimable(self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int]) -> None:
         """Add the first tasks of each queue that is open."""
+        if not needs.ready:
+            return
         closed = {(row.account, row.id) for row in rows.queues() if is_closed(row, running[row.account, row.id])}
         split = needs.split_accounts(rows.queues())
         needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
