@@ -206,14 +206,14 @@ def _rewrite(store: Any, schema: dict[str, str], statements: list[str]) -> None:
         writer.pragma("ignore_check_constraints", 1)
 
 
-def write(store: Any, statement: str) -> list[tuple[Any, ...]]:
+def write(store: Any, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
     """Execute a statement past the triggers of the database."""
     if store.name == "sqlite":
         with store.write() as (execute, _):
-            return execute(statement)
+            return execute(statement, *arguments)
     with store.read() as reader, reader.transaction():
         reader.execute("SET LOCAL session_replication_role = replica")
-        return reader.fetch(statement)
+        return reader.fetch(statement, *arguments)
 
 
 @contextmanager
@@ -225,12 +225,8 @@ def damaged(store: Any, case: Case) -> Iterator[None]:
     try:
         yield
     finally:
-        restored = ", ".join(f"{column} = {_literal(value)}" for column, value in zip(columns, before, strict=True))
-        write(store, f"UPDATE {case.table} SET {restored} WHERE {case.where}")
-
-
-def _literal(value: Any) -> str:
-    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+        restored = ", ".join(f"{column} = ?" for column in columns)
+        write(store, f"UPDATE {case.table} SET {restored} WHERE {case.where}", *before)
 
 
 def cases_for(store: Any) -> list[Case]:

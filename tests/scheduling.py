@@ -72,6 +72,7 @@ SHARED_SERVERS = (
 )
 """Folders with servers for all of their tests: a worker stays in one of them until it has no tests left."""
 ALONE = (
+    "tests/engine/test_erasing.py::test_deleting_a_large_account_delays_others_by_less_than_a_second",
     "tests/faults/test_flood.py",
     "tests/faults/test_task_latency.py",
     "tests/linearizability/test_programs.py::test_every_answer_fits_one_order_while_the_database_s_clock_is_set",

@@ -24,10 +24,14 @@ TRIALS, PARTS = sized(30, 1_000), sized(1, 10)
 REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)
 
 
+LOCK_SECONDS = 30
+"""How long a batch waits for rows of another: a lane would try again later."""
+
+
 def attempt(store, lane, commands):
     """Run one batch as a lane does, again if another transaction wrote first."""
-    working = idle_lane(store, number=lane)
-    return [outcome for _, outcome in working._attempt([Ticket(command, Keep()) for command in commands]).replies]
+    tickets = [Ticket(command, Keep()) for command in commands]
+    return [outcome for _, outcome in idle_lane(store, number=lane)._attempt(tickets, LOCK_SECONDS).replies]
 
 
 class Trial:

@@ -8,10 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.compat.octostore.expect import acquired, assert_lasts, instant, refused
+from tests.compat.octostore.expect import acquired, assert_lasts, eventually, instant, refused
 from tests.compat.octostore.server import Server
 from tests.http.job_client import ROOT_KEY, agent, claimed, fresh, lost, ok
 from tests.postgres import Postgres
+from tests.proof_size import sized
 
 pytestmark = pytest.mark.waits(12)
 
@@ -106,9 +107,10 @@ def test_after_a_clean_stop_there_is_no_grace(cases):
 
 def eventually_served(case, job=None):
     """The job as the server shows it once its store works again."""
-    deadline = time.monotonic() + 5
-    while True:
-        answer = case.caller.claim(fresh("probe"), "me", ttl_seconds=1)
-        if answer.status == 200 or time.monotonic() > deadline:
-            return case.caller.owner_of(job or case.job)
-        time.sleep(0.05)
+    eventually(
+        lambda: case.caller.claim(fresh("probe"), "me", ttl_seconds=1).status,
+        lambda status: status == 200,
+        within=sized(5, 30),
+        every=0.05,
+    )
+    return case.caller.owner_of(job or case.job)

@@ -3,6 +3,7 @@
 import json
 
 from tests.compat.octostore.expect import eventually
+from tests.faults.raw_socket import connect, read_answer
 from tests.http.job_client import Callers, claimed, fresh, held, ok, root
 from tests.streams.reading import follow
 from tests.support import wait_until
@@ -25,6 +26,14 @@ def test_a_task_is_created_claimed_and_completed(alice):
     done = alice.post(f"/v1/tasks/{made.json['id']}/complete", {"lease_id": claim.json["leaseId"], "result": {"n": 2}})
     assert done.status == 200
     assert alice.get(f"/v1/tasks/{made.json['id']}").json["result"] == {"n": 2}
+
+
+def test_a_request_of_http_1_0_has_no_host_and_keeps_the_connection_if_it_asks(fronted):
+    with connect(fronted.port) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET /health HTTP/1.0\r\nConnection: Keep-Alive\r\n\r\n")
+            answer = read_answer(connection)
+            assert (answer.status, answer.header("Connection")) == (200, "keep-alive")
 
 
 def test_a_batch_has_the_result_of_each_item(alice):

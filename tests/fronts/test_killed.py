@@ -59,6 +59,8 @@ def test_claims_of_a_killed_front_that_were_not_answered_are_given_back(unshared
         time.sleep(0.3)  # the commands are in the socket between the processes
         kill(fronts)
         assert all(isinstance(each.exception(10), OSError) for each in asked)
+    # Their callers' connections may be closed before those to the engine process, which would take an answer.
+    wait_until(lambda: not set(fronts) & set(unshared.processes()), 10)
     kill([engine], signal.SIGCONT)
     eventually(
         lambda: kinds(alice, f"lease:{job}"), lambda seen: seen[-1:] == ["lease.undelivered"], within=RESTART_SECONDS

@@ -7,6 +7,7 @@ import sqlite3
 import time
 from contextlib import contextmanager
 
+import psutil
 import psycopg
 import pytest
 
@@ -70,9 +71,11 @@ def commits_blocked(server):
     else:
         connection = psycopg.connect(server.store)
         connection.execute("LOCK TABLE event_counters IN EXCLUSIVE MODE")
-    yield
-    connection.rollback()
-    connection.close()
+    try:
+        yield
+    finally:
+        connection.rollback()
+        connection.close()
 
 
 def ask_and_leave(server, account, **fields):
@@ -80,7 +83,11 @@ def ask_and_leave(server, account, **fields):
     leaving = Waiter(account, wait_seconds=15, **fields)
     port = leaving.connection.getsockname()[1]
 
-    wait_until(lambda: any(each.raddr and each.raddr.port == port for each in tcp_connections(server.process.pid)))
+    def is_accepted():
+        processes = [server.process.pid, *(child.pid for child in psutil.Process(server.process.pid).children())]
+        return any(each.raddr and each.raddr.port == port for pid in processes for each in tcp_connections(pid))
+
+    wait_until(is_accepted)
     assert leaving.is_silent(SETTLED_SECONDS)
     leaving.leave()
     time.sleep(SETTLED_SECONDS)  # the server notices the disconnect

@@ -93,7 +93,8 @@ def request_of(call: Call) -> Sent:
         result |= {"outcome": "done", "done_for_seconds": None}
     paths = {"paths": args["paths"]} if "paths" in args else {}
     path = f"/v1/{noun}s/{args[noun]}/{'withdraw-offer' if verb == 'withdraw' else verb}"
-    return "POST", path, {"lease_id": args["lease_id"], **result, **paths}
+    at_once = {"retry_after_seconds": 0} if verb == "fail" else {}  # the model has no delays
+    return "POST", path, {"lease_id": args["lease_id"], **result, **paths, **at_once}
 
 
 def _claim_job(call: Call) -> Sent:

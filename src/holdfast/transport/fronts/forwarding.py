@@ -107,8 +107,11 @@ def _head(scope: Scope, number: str) -> bytes:
     if not _is_sized(scope):
         fields.append((b"transfer-encoding", b"chunked"))
     fields.append((PEER, f"{number} {scope['scheme']} {port} {host}".encode()))
+    version = scope["http_version"].encode()
+    if version == b"1.0":  # may lack a Host header, which HTTP/1.1 needs
+        fields.append((b"connection", b"keep-alive"))
     lines = b"".join(b"%b: %b\r\n" % field for field in fields)
-    return b"%b %b HTTP/1.1\r\n%b\r\n" % (scope["method"].encode(), target, lines)
+    return b"%b %b HTTP/%b\r\n%b\r\n" % (scope["method"].encode(), target, version, lines)
 
 
 def _is_sized(scope: Scope) -> bool:

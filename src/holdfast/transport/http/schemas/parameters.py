@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from holdfast.operations.bounds import IDEMPOTENCY_KEY, JOB_ID, SESSION_SECRET
+from holdfast.operations.bounds import IDEMPOTENCY_KEY, JOB_ID, SESSION_SECRET, TASK_TYPE
 from holdfast.operations.operation import HOLDFAST_API, ORCHESTRION, Operation
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, schema_of
 
@@ -25,6 +25,10 @@ _PATH_PARAMETERS: dict[str, Node] = {
         "schema": {"type": "string", "maxLength": JOB_ID.most, "pattern": JOB_ID_PATTERN},
     },
     "/v1/tasks": {"description": "The task's id.", "schema": {"type": "string", "minLength": 1}},
+    "/v1/queues": {
+        "description": "The type of the queue's tasks.",
+        "schema": {"type": "string", "pattern": f"^[A-Za-z0-9_-]{{{TASK_TYPE.least},{TASK_TYPE.most}}}$"},
+    },
     "/v1/reservations": {"description": "The reservation's id.", "schema": _UUID},
     "/v1/sessions": {"description": "The session's id.", "schema": _UUID},
     "/sessions": {"description": "The session's id.", "schema": _UUID},
