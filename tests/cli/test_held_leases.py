@@ -48,7 +48,9 @@ def test_a_task_is_completed_by_its_id_alone(shell, queue):
         made = shell("task", "create", queue, "-o", "json").json["id"]
         assert shell("next", queue, "--worker", "ann").status == 0
         for verb in verbs:
-            assert shell("task", verb, made).status == 2, "another worker of this machine has it"
+            refused = shell("task", verb, made)
+            assert refused.status == 2, "another worker of this machine has it"
+            assert "but ann did; if that is you, add --worker ann" in refused.err
             assert shell("task", verb, made, "--worker", "ann").status == 0
         assert shell("task", verbs[-1], made, "--worker", "ann").status == 2
         shell("task", "cancel", made)
@@ -69,6 +71,7 @@ def test_an_agent_does_not_release_what_another_agent_of_the_machine_claimed(she
     assert ann("claim", job).status == 0
     refused = bob("release", job)
     assert (refused.status, "bob claimed no such job" in refused.err) == (2, True)
+    assert "but ann did; if that is you, add --owner ann" in refused.err
     assert shell("release", job).status == 2
     assert bob("release", job, "--owner", "ann").status == 0
 

@@ -6,10 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core import task as tasks
-from holdfast.core.errors import NotYetClaimable
+from holdfast.core.errors import Invalid, NotYetClaimable
+from holdfast.core.limits import MAX_QUESTIONS
+from holdfast.core.question import Answered
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task
 from tests.core.states import NOW
+from tests.support import START
+from tests.task_commands import a_claimed
 
 DUE = NOW + 5 * SECOND
 REASONS = {tasks.DEPENDENCIES: {"unmet": 2}, tasks.ANSWER: {"question": "q1"}, tasks.ROOM: {"parked": True}}
@@ -56,3 +60,15 @@ def test_a_task_that_waits_for_several_things_is_ready_after_the_last_of_them():
 def test_a_cancelled_task_waits_for_nothing():
     task = tasks.cancel(waiting(tasks.DEPENDENCIES, DUE))
     assert (task.state, task.waits_for, task.scheduled_at, task.planned_at) == (tasks.CANCELLED, None, DUE, None)
+
+
+def test_a_task_that_got_as_many_answers_as_allowed_asks_no_more():
+    held = a_claimed()
+    for number in range(1, MAX_QUESTIONS + 1):
+        parked = tasks.ask(held, f"t1-{number}", now=START, wall=START)
+        ready = tasks.take_answer(parked, Answered(f"t1-{number}", "Which?", "this", "ann", START), START)
+        assert tasks.last_answer(ready).number == number
+        held = replace(held, answered=ready.answered)
+    with pytest.raises(Invalid, match=f"got {MAX_QUESTIONS} answers") as refused:
+        tasks.ask(held, "t1-x", now=START, wall=START)
+    assert refused.value.errors[0]["pointer"] == "/question"

@@ -24,6 +24,7 @@ OPERATION = {
     "jobs": "list_claimed_jobs",
     "files": "list_reservations",
     "tasks": "list_tasks",
+    "queues": "list_queues",
     "dead-letters": "list_tasks",
     "bulk": "requeue_task",
     "agents": "list_sessions",
@@ -56,6 +57,7 @@ SEEN = {
     "/ui/files/r1": ("canary-file", "canary-editor"),
     "/ui/tasks": ("canary-waiting", "canary-dead"),
     "/ui/tasks/tsk_held": ("canary-worker",),
+    "/ui/queues": ("canary-waiting", "canary-held"),
     "/ui/dead-letters": ("canary-dead",),
     "/ui/bulk?verb=requeue&state=dead_letter": ("dead letter",),
     "/ui/agents": ("canary-agent", "canary-job", "canary-file", "canary-held"),
@@ -157,6 +159,7 @@ def test_forms_refuse_an_administrator_with_a_prefix_what_has_no_name(dashboard)
         "keys": "k-read",
         "tasks": "tsk_dead",
         "questions": "tsk_dead-1",
+        "queues": "work",
         "webhooks": "whk_1",
         "bulk": "x",
     }

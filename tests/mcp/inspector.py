@@ -77,6 +77,7 @@ def use_every_tool(inspector):
     inspector.call("fail_task", **made_and_claimed(inspector), reason="never", permanent=True)
     (dead,) = inspector.call("list_tasks", type=WORK, status="dead_letter")["tasks"]
     inspector.call("requeue_task", id=dead["id"])
+    inspector.call("ask_human", **made_and_claimed(inspector), question="Which of the two?")
     mine = inspector.call("session", action="open", name="inspector")
     inspector.call("session", action="close", sessionId=mine["session_id"], leaseId=mine["lease_id"])
 

@@ -62,6 +62,12 @@ class World:
         answer = self.run(self.send(ToolRequest("GET", f"/v1/jobs/{job}"), TOKENS["alice-1"]))
         return json.loads(answer.body)["owner"]
 
+    def answer(self, question, text):
+        headers = ((b"content-type", b"application/json"),)
+        body = json.dumps({"answer": text}).encode()
+        request = ToolRequest("POST", f"/v1/questions/{question}/answer", headers=headers, body=body)
+        assert self.run(self.send(request, ROOT_KEY)).status == 200
+
     def close(self):
         self._app.close()
 
@@ -139,6 +145,21 @@ def test_ten_minutes_without_a_tool_call_keep_everything_and_it_is_finished_by_i
     assert (work["job"]["lease_id"], work["task"]["lease_id"]) == (job["lease_id"], task["leaseId"])
     ann.finish_all(task, files)
     assert held_by(ann) == set()
+    ann.kill()
+
+
+def test_a_question_ends_the_lease_that_the_process_remembers_and_the_task_comes_back_with_the_answer(world):
+    ann = world.agent()
+    _, task, _ = ann.claim_all()
+    asked = ann.do("ask_human", id=task["id"], question="Which?", choices=["a", "b"], checkpoint={"step": 2})
+    assert (asked["status"], asked["waitingFor"]) == ("pending", "answer")
+    assert ("task", task["id"]) not in held_by(ann)
+    assert "you have not claimed the task" in ann.refused("complete_task", id=task["id"])["message"]
+    assert ann.do("claim_task", type="work")["task"] is None
+    world.answer(asked["questionId"], "b")
+    again = ann.do("claim_task", type="work")
+    assert (again["id"], again["answered"]["answer"]) == (task["id"], "b")
+    assert (again["previousAttempt"]["checkpoint"], again["attemptCount"]) == ({"step": 2}, 1)
     ann.kill()
 
 

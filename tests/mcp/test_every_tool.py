@@ -163,6 +163,18 @@ async def bring_back_a_dead_letter(me):
     assert (await me.do(step["tool"], **step["arguments"]))["status"] == "pending"
 
 
+async def ask_a_person(me):
+    kind = f"kind-{uuid.uuid4().hex}"
+    made = await me.do("create_task", type=kind, payload={})
+    taken = await me.do("claim_task", type=kind, workerId="agent-1")
+    proof = {"id": made["id"], "leaseId": taken["leaseId"]}
+    asked = await me.do("ask_human", **proof, question="Go on?", choices=["yes", "no"], checkpoint={"line": 8})
+    assert (asked["status"], asked["waitingFor"], "checkpoint" in asked) == ("pending", "answer", False)
+    assert (await me.refused("complete_task", **proof))["error"] in {"invalid_transition", "lease_superseded"}
+    assert (await me.do("claim_task", type=kind))["task"] is None
+    assert [task["id"] for task in (await me.do("list_tasks", type=kind, waiting="answer"))["tasks"]] == [made["id"]]
+
+
 async def use_the_tools_of_operators(me):
     kind, job = f"kind-{uuid.uuid4().hex}", f"job-{uuid.uuid4().hex}"
     made = await me.do("create_task", type=kind, payload={})
@@ -202,6 +214,7 @@ async def use_every_tool(speaking, era, place):
         await reserve_some_files(me)
         task = await work_through_a_queue(me)
         await bring_back_a_dead_letter(me)
+        await ask_a_person(me)
         await use_a_session(me)
         await read_the_log(me, job, task)
         await use_the_tools_of_operators(me)

@@ -90,7 +90,7 @@ def test_tools_enforce_the_scopes_and_prefix_of_a_key(server):
 
 SAMPLES = {
     "jobId": "team-b/x", "id": "tsk_01HZZZZZZZZZZZZZZZZZZZZZZZ", "leaseId": ABSENT_LEASE, "owner": "limited",
-    "type": "t", "payload": {}, "reason": "x", "name": "team-b",
+    "type": "t", "payload": {}, "reason": "x", "name": "team-b", "question": "x",
 }  # fmt: skip
 """A value for each required argument."""
 

@@ -52,7 +52,8 @@ def named_tools(text):
 
 
 VALUES = {"claimed", "held", "done", "free", "reserved", "status", "conflicts", "shared", "previous", "tool",
-          "arguments", "operator", "task", "resize", "open", "resume", "context", "close", "read", "fence"}  # fmt: skip
+          "arguments", "operator", "task", "resize", "open", "resume", "context", "close", "read", "fence",
+          "answered"}  # fmt: skip
 
 
 @pytest.mark.parametrize("era", [OLD, NEW])

@@ -199,6 +199,19 @@ class LeaseMemory:
         return True
 
 
+def owners_of(url: str, kind: str, row_id: str, folder: Path | None = None) -> list[str]:
+    """The owners of this user whose memories have a lease of this job, task or reservation; none that is unreadable."""
+    found = []
+    for path in (folder or default_folder()).glob("*.json"):
+        try:
+            document = json.loads(path.read_bytes())
+            if document["server"] == url and f"{kind}:{row_id}" in document["held"]:
+                found.append(_text(document["owner"]))
+        except (OSError, ValueError, TypeError, LookupError, RecursionError):
+            continue
+    return sorted(found)
+
+
 def default_folder() -> Path:
     """The folder of all agents of this user."""
     return state_folder() / "agents"

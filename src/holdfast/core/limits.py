@@ -2,6 +2,10 @@
 
 NAME_LIMIT = 256
 """Characters of a job id or lock name."""
+COUNTED_READY = 1_000
+"""Up to how many ready tasks of one type and set of required words are counted for display."""
+MAX_QUESTIONS = 100
+"""Questions that the workers of one task may ask."""
 LOCK_PART_LIMIT = 64
 """Characters of a lock name between two slashes."""
 MAX_ACL_ENTRIES = 100

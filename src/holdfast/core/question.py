@@ -88,6 +88,8 @@ class Answered(msgspec.Struct, frozen=True):
     at: Instant
     kind: str = WORKER
     reason: str | None = None
+    number: int = 1
+    """Which answer of the task it is: the first, the second and so on."""
 
 
 def question_id(task_id: str, version: int) -> str:

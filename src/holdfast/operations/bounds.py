@@ -12,6 +12,7 @@ from holdfast.core.limits import (
     MAX_CLAIMED_LEASE,
     MAX_DELAY,
     MAX_PATH_LENGTH,
+    MAX_QUESTIONS,
     MAX_RESERVED_PATHS,
     MAX_SESSION_TTL,
     MAX_WEBHOOK_URL,
@@ -85,6 +86,7 @@ TASK_PAGE = Range(1, 100, if_omitted=50)
 BATCH_ITEMS = Count(1000, least=1)
 QUESTION, ANSWER = Length(4096, least=1), Length(4096, least=1)
 CHOICES, CHOICE = Count(20), Length(255, least=1)
+QUESTIONS_OF_TASK = Count(MAX_QUESTIONS)
 QUESTION_PAGE = Range(1, 100, if_omitted=50)
 HEARTBEAT_LEASES = Count(500, least=1)
 """So many usual names fit into a body that is small enough to be read without waiting for other large ones."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import msgspec
 from msgspec.structs import replace
 
+from holdfast.core.errors import Invalid
+from holdfast.core.limits import MAX_QUESTIONS
 from holdfast.core.question import Answered
 from holdfast.core.row import Instant
 from holdfast.core.task.ending import cancel, hand_back, stop_waiting
@@ -15,8 +17,17 @@ from holdfast.decoding import decode
 
 def ask(task: Task, question_id: str, *, now: Instant, wall: Instant) -> Task:
     """End the holder's attempt, uncounted: the task waits for the answer; cancelled if its holder was asked to stop."""
+    check_may_ask(task)
     back = hand_back(task, ASKED, now=now, wall=wall)
     return back if back.state == CANCELLED else await_answer(back, question_id, wall)
+
+
+def check_may_ask(task: Task) -> None:
+    """Refuse a question of a task that got as many answers as allowed: asking is uncounted and could go on forever."""
+    last = last_answer(task)
+    if last is not None and last.number >= MAX_QUESTIONS:
+        message = f"this task got {last.number} answers, as many as one task may: complete, fail or release it"
+        raise Invalid(message, [{"pointer": "/question", "code": "out_of_range", "message": message}])
 
 
 def await_answer(task: Task, question_id: str, wall: Instant) -> Task:
@@ -26,7 +37,8 @@ def await_answer(task: Task, question_id: str, wall: Instant) -> Task:
 
 def take_answer(task: Task, answer: Answered, wall: Instant) -> Task:
     """The task with its answer: in its queue, unless it waits for something else."""
-    text = msgspec.json.encode(answer).decode()
+    last = last_answer(task)
+    text = msgspec.json.encode(answer if last is None else replace(answer, number=last.number + 1)).decode()
     return requeue_waiting(replace(task, question=None, answered=text), wall)
 
 

@@ -77,6 +77,13 @@ class TaskWaiters(Waiters):
             tries = self._wake_probes(kinds)
         self._submit_all(tries)
 
+    def kinds(self, account: str) -> list[tuple[str, str]]:
+        """(type, capabilities) of the callers of an account that wait; the type is empty if any will do."""
+        with self._lock:
+            return [
+                (name, words) for (owner, name), sets in self._waiting.items() if owner == account for words in sets
+            ]
+
     def probe(self) -> None:
         """Wake one ticket of each kind: another process may have created tasks of any type."""
         with self._lock:

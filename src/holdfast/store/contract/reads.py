@@ -20,6 +20,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import RelatedTask, Task
+from holdfast.core.task.coverage import ReadyWork
 
 R = TypeVar("R", bound=Row)
 H = TypeVar("H", Lease, Task, Reservation)
@@ -190,6 +191,9 @@ class Statistics(Protocol):
 
     def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
         """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
+
+    def ready_work(self, account: str, limit: int) -> list[ReadyWork]:
+        """Ready tasks by type and required words, in this order; each counted up to `core.limits.COUNTED_READY`."""
 
     def next_token(self) -> int:
         """The token that the next grant would get."""

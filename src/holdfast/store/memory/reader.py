@@ -14,6 +14,7 @@ from holdfast.core import task as tasks
 from holdfast.core.browser_session import BrowserSession
 from holdfast.core.event import RENEWALS, Event, without_repeated_renewals
 from holdfast.core.lease import JOB, Lease
+from holdfast.core.limits import COUNTED_READY
 from holdfast.core.page import PAGE_BYTES, take_bytes
 from holdfast.core.plan import Usage
 from holdfast.core.principal import Principal, accepts_key, is_user
@@ -21,6 +22,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.core.task.coverage import ReadyWork
 from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 from holdfast.store.memory.dependency_reader import DependencyReader
 
@@ -139,6 +141,19 @@ class MemoryReader(DependencyReader):
         counted = Counter(row.type for row in waiting)
         found = [(task_type, counted[task_type], oldest) for task_type, oldest in heads.items()]
         return sorted(found, key=lambda queue: (queue[2], queue[0]))[:limit]
+
+    def ready_work(self, account: str, limit: int) -> list[ReadyWork]:
+        """Ready tasks by type and required words."""
+        found = []
+        for (owner, task_type), sets in sorted(self._store.indexes.ready.items()):
+            for words, keys in sorted(sets.items()):
+                first = next(iter(keys), None)
+                if owner == account and task_type and first is not None:
+                    head = self._store.rows[first[1]]
+                    assert isinstance(head, Task)
+                    count = sum(1 for _ in islice(keys, COUNTED_READY))
+                    found.append(ReadyWork(task_type, words, head.place, count))
+        return found[:limit]
 
     def next_to_expire(self, account: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Claimed tasks, those that expire first at the front."""

@@ -19,9 +19,11 @@ from holdfast.core.principal import Principal, accepts_key
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
+from holdfast.core.task.coverage import ReadyWork
 from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
 from holdfast.store.sql import queries
 from holdfast.store.sql.dependency_reader import DependencyReader
+from holdfast.store.sql.ready_work_queries import READY_WORK
 from holdfast.store.sql.records import Size, usable
 
 R = TypeVar("R", bound=Row)
@@ -177,6 +179,11 @@ class SqlReader(DependencyReader):
     def queues(self, account: str, limit: int) -> list[tuple[str, int, Instant]]:
         """(type, how many tasks wait, when the oldest of them was created), the oldest first."""
         return [(found[0], found[1], found[2]) for found in self.execute(queries.QUEUES, account, limit)]
+
+    def ready_work(self, account: str, limit: int) -> list[ReadyWork]:
+        """Ready tasks by type and required words."""
+        found = self.execute(READY_WORK, account, limit)
+        return [ReadyWork(*each) for each in found]
 
     def next_to_expire(self, account: str, limit: int, max_bytes: int | None = None) -> list[Task]:
         """Claimed tasks, those that expire first at the front."""

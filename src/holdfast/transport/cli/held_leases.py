@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from holdfast.client.errors import LeaseLost
-from holdfast.client.lease_memory import JOB, LeaseMemory
+from holdfast.client.lease_memory import JOB, LeaseMemory, owners_of
 from holdfast.core.names import normal_job_id
 from holdfast.owner import default_owner
 from holdfast.transport.cli.credentials import address_of
 from holdfast.transport.cli.output import escape, print_message
-from holdfast.transport.cli.verbs.verb import Invocation
+from holdfast.transport.cli.verbs.verb import Invocation, Verb
 from holdfast.transport.lease_uses import CLAIMS, HOLDERS, Use, remember_claim, remember_write
 
 Arguments = dict[str, Any]
@@ -24,6 +25,23 @@ def find_lease(operation: str, arguments: Arguments) -> str | None:
     if use is None or arguments.get(use.id_field) is None:
         return None
     return _memory(use, arguments).find(use.kind, _row_id(use, arguments))
+
+
+def whose_lease(verb: Verb, arguments: Arguments) -> str | None:
+    """Which other name claimed it with this program on this machine, and what to type; None if none did.
+
+    Its lease is not used unasked: another agent of the same user may be at work under that name.
+    """
+    use = HOLDERS.get(verb.operation)
+    flags = [argument.flags[-1] for argument in verb.arguments if use and argument.field in {use.owner_field, "owner"}]
+    if use is None or not flags or arguments.get(use.id_field) is None:
+        return None
+    owners = owners_of(address_of(arguments.get("url")), use.kind, _row_id(use, arguments))
+    if not owners:
+        return None
+    me = arguments.get(use.owner_field) or default_owner()
+    hint = f"if that is you, add {flags[0]} {shlex.quote(owners[0])}"
+    return escape(f"{me} claimed no such {use.kind} with this program on this machine, but {owners[0]} did; {hint}")
 
 
 @contextmanager

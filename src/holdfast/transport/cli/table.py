@@ -88,9 +88,13 @@ def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | Non
     if variable and (running is None or arguments.get("job_id") in {None, running}):
         arguments["lease_id"] = os.environ.get(variable) or None
     if arguments["lease_id"] is None:
-        from holdfast.transport.cli.held_leases import find_lease  # imports the client
+        from holdfast.transport.cli.held_leases import find_lease, whose_lease  # imports the client
 
         arguments["lease_id"] = find_lease(verb.operation, arguments)
+        if arguments["lease_id"] is None:
+            hint = whose_lease(verb, arguments)
+            if hint is not None:
+                return f"--lease is required: {hint}"
     if variable and arguments["lease_id"] is None:
         if variable == JOB_LEASE:
             return f"--lease is required: {arguments['owner']} claimed no such job with this program on this machine"

@@ -8,6 +8,7 @@ from urllib.parse import quote, urlencode
 
 import jinja2
 
+from holdfast.core.limits import COUNTED_READY
 from holdfast.core.row import SECOND, Instant
 from holdfast.transport.dashboard import labels, safe_text
 from holdfast.transport.dashboard.held import renewal_health
@@ -42,7 +43,7 @@ class Templates:
             query=lambda values: urlencode({name: value for name, value in values.items() if value}),
         )
         environment.globals.update(static=static_files.url, milliseconds=milliseconds, pages=pages)
-        environment.globals.update(moment_ago=moment_ago, renewal_health=renewal_health)
+        environment.globals.update(moment_ago=moment_ago, renewal_health=renewal_health, counted_ready=COUNTED_READY)
         self._environment = environment
 
     def render(self, template: str, variables: dict[str, Any]) -> bytes:

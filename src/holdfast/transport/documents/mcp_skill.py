@@ -69,6 +69,7 @@ Send your `token` with every write to an external system, which should refuse sm
    `checkpoint`. `cancelRequested: true` asks you to stop.
 4. Then one of `complete_task` (with `result`), `fail_task` (with `reason`; `permanent: true` if retrying is pointless)
    and `release_task` (you cannot do it; the attempt is not counted). `requeue_task` brings a dead letter back.
+   `ask_human` asks a person: you no longer hold the task then; who claims it next reads `answered`.
 5. Create tasks for others with `create_task`; find them with `list_tasks`.
 
 ## When a lease is lost

@@ -7,39 +7,39 @@ from typing import Any
 from holdfast.operations.bounds import CHECKPOINT, TASK_PAYLOAD
 from holdfast.transport.lease_uses import HOLDERS
 
-_LEASE = "3f0c1c9e…"
-_TASK = "tsk_01JA…"
+_LEASE = "3f0c…"
+_TASK = "tsk_01…"
 _TIME = "2026-07-28T09:00:00Z"
 
 Text = tuple[str, str]
 """What the argument is, and an example."""
 
 _ARGUMENTS: dict[str, Text] = {
-    "jobId": ("A name for the work that all agents would choose.", "repo/issue-1842"),
-    "owner": ("Your name, shown to others.", "agent-1"),
+    "jobId": ("The job's name.", "repo/issue-1842"),
+    "owner": ("Your name, for others.", "agent-1"),
     "id": ("The task's id.", _TASK),
     "reservationId": ("The `reservation_id` that reserve_files returned.", _LEASE),
     "leaseId": ("The lease id of your claim: your proof.", _LEASE),
     "ttlMs": ("How long it lasts without a heartbeat; a multiple of 1000.", "600000"),
     "waitMs": ("How long to wait if there is none.", "30000"),
     "waitingId": ("`waiting_id` of the last answer, at most 10 s old: keeps your place in the queue.", "w_8d2f"),
-    "idempotencyKey": ("Repeated calls have one effect.", "claim-7"),
-    "note": ("For the next holder to read.", "Only the changelog is left."),
+    "idempotencyKey": ("Repeated calls act once.", "claim-7"),
+    "note": ("For the next holder.", "Only the docs are left."),
     "checkpoint": (f"To continue from: {CHECKPOINT}.", '{"done": ["a.py"]}'),
     "progress": ("JSON, shown to others.", '{"percent": 40}'),
     "metadata": ("A JSON object, visible to everyone.", '{"branch": "fix-login"}'),
     "token": ("Your fencing token.", "42"),
     "fencingToken": ("Your fencing token.", "42"),
-    "sessionId": ("What you claim ends with this session.", _LEASE),
+    "sessionId": ("Your session: what you claim ends with it.", _LEASE),
     "sessionLeaseId": ("Its lease id.", _LEASE),
     "again": ("Claim it even if it is done already.", "true"),
     "offer": ("The code that its holder gave you, to take it over.", "k3v9"),
     "type": ("The task type: letters, digits, `-` and `_`.", "process_document"),
     "types": ("Further task types that you accept.", '["resize_image"]'),
     "capabilities": ("What you can do: you get no task that requires anything else.", '["gpu", "repo:shop"]'),
-    "workerId": ("Your name, shown to others.", "agent-1"),
+    "workerId": ("Your name, for others.", "agent-1"),
     "limit": ("Results of one page.", "20"),
-    "cursor": ("`nextCursor` of the previous page.", _TASK),
+    "cursor": ("`nextCursor` of the last page.", _TASK),
     "space": ("The repository: `space` in its `.holdfast.toml`.", "acme/shop"),
     "paths": ("Files and patterns, relative to the root of the repository.", '["README.md", "src/auth/"]'),
     "reason": ("What went wrong.", "The test database did not start."),
@@ -58,8 +58,9 @@ _CONTEXT: dict[str, Text] = {
     "context": ("JSON that you need when you resume.", '{"branch": "fix-login"}'),
     "ifVersion": ("Write only if `context_version` is still this.", "3"),
 }
-_RENEWED_SESSION: Text = ("Your session, to renew it as well.", _LEASE)
+_RENEWED_SESSION: Text = ("Your session, to renew it.", _LEASE)
 _BY_OPERATION: dict[str, dict[str, Text]] = {
+    "claim_job": {"jobId": ("A name for the work that all agents would choose.", "repo/issue-1842")},
     "claim_any_job": {
         "alternatives": ("Other jobs that will do as well, if `jobId` is held.", '["staging-2", "staging-3"]'),
         "order": ("In which order they are tried.", "random"),
@@ -118,6 +119,12 @@ _BY_OPERATION: dict[str, dict[str, Text]] = {
         "errorCode": ("A short code for the failure.", "DISK_FULL"),
         "retryAfterMs": ("How long to wait before the next attempt; a multiple of 1000.", "60000"),
         "permanent": ("Whether retrying is pointless.", "false"),
+    },
+    "ask_task": {
+        "question": ("What you must know, with what a reader needs to decide it.", "Remove the old API?"),
+        "choices": ("The possible answers; without it, any text.", '["yes", "no"]'),
+        "deadline": ("No answer is taken after it.", _TIME),
+        "onTimeout": ("The answer at the deadline; without it the task becomes a dead letter.", "no"),
     },
     "release_task": {"delayMs": ("How long it cannot be claimed; a multiple of 1000.", "60000")},
     "list_tasks": {
@@ -181,4 +188,4 @@ def describe(operation: str, argument: str, schema: dict[str, Any]) -> str:
     if found is None:  # a new field: the tests ask for its description
         return str(schema.get("description", ""))
     text, example = found
-    return f"{text} Example: `{example}`."
+    return f"{text} E.g. `{example}`."

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from holdfast.operations.bounds import CLAIMED_TASK_LEASE, TOOL_WAIT
+from holdfast.core.limits import NAME_LIMIT
+from holdfast.operations.bounds import CLAIMED_TASK_LEASE, OFFER_CODE, QUERY_TEXT, TASK_LABEL, TOOL_WAIT
 from holdfast.transport.http.system.openapi import camel
 from holdfast.transport.lease_uses import HOLDERS
 from holdfast.transport.mcp.argument_descriptions import describe
@@ -38,9 +39,12 @@ _SECONDS = ("_seconds", "Seconds")
 _DURATION_BOUNDS = ("minimum", "maximum", "default")
 _COMMON_KEYWORDS = (
     *("type", "enum", "items", "properties", "required", "default"),
-    *("minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems"),
+    *("minimum", "maximum", "maxLength", "minItems", "maxItems"),
 )
-"""Keywords of JSON Schema that all hosts accept, besides `description`."""
+"""Keywords of JSON Schema that all hosts accept, besides `description`. Empty strings are refused by the handler."""
+_LOWER_BOUNDS = {"minimum", "minItems"}
+_LENGTHS_OF_NAMES = {OFFER_CODE.most, TASK_LABEL.most, NAME_LIMIT, QUERY_TEXT.most}
+"""Limits of names, ids, keys and filters, which no model exceeds: the list of tools is shorter without them."""
 _MOST_OF_ANY_FIELD = 2**53
 _DEFAULT_SPACE = "By default that of the folder in which this program runs."
 _SESSION_PROOF = {"session_id", "session_lease_id"}
@@ -135,6 +139,11 @@ def with_claim_time(operation: str, fields: tuple[Field, ...]) -> tuple[Field, .
     )
 
 
+def _for_list(schema: Node) -> Node:
+    """The schema as the list has it: without lower bounds that every sensible value keeps."""
+    return {name: value for name, value in schema.items() if name not in _LOWER_BOUNDS or value > 0}
+
+
 def input_schema(tool: Tool, fields: dict[str, tuple[Field, ...]]) -> Node:
     """All arguments of all operations of a tool as one flat object; required are those of its default call."""
     properties: Node = {}
@@ -142,11 +151,11 @@ def input_schema(tool: Tool, fields: dict[str, tuple[Field, ...]]) -> Node:
         properties[ACTION] = {
             "type": "string",
             "enum": tool.actions,
-            "description": f"What to do with it. Example: `{tool.actions[0]}`.",
+            "description": f"What to do with it. E.g. `{tool.actions[0]}`.",
         }
     for call in sorted(tool.calls, key=lambda call: not call.is_default):
         for field in fields[call.operation]:
-            properties.setdefault(field.argument, field.schema | {"description": field.description})
+            properties.setdefault(field.argument, _for_list(field.schema) | {"description": field.description})
     default = tool.default
     required = (
         [ACTION] if default is None else [field.argument for field in fields[default.operation] if field.required]
@@ -182,8 +191,8 @@ def _common(schema: Node, openapi: Node) -> Node:
         found["type"] = found["type"][0]
     # A value that may be any JSON: an object is what agents send, and the handler takes the rest as well.
     found.setdefault("type", "string" if "enum" in found else "object")
-    if not found.get("minLength", 1):
-        del found["minLength"]
+    if found.get("maxLength") in _LENGTHS_OF_NAMES:
+        del found["maxLength"]
     if found.get("maximum", 0) >= _MOST_OF_ANY_FIELD - 1:
         del found["maximum"]
     if "items" in found:

@@ -162,6 +162,14 @@ TASK_TOOLS = (
         is_idempotent=True,
     ),
     Tool(
+        "ask_human",
+        only("ask_task", _ECHO),
+        "Ask a person",
+        "Ask a person when your task needs a decision or knowledge that you do not have; leave a `checkpoint` of what "
+        "is done. The task is parked and your lease is over: stop working on it and take other work. Once it is "
+        "answered, whoever claims the task gets `answered` and the checkpoint.",
+    ),
+    Tool(
         "check_task_status",
         only("check_task_status"),
         "Read a task",

@@ -10,7 +10,7 @@ from holdfast.core.principal import ANY, Principal
 from holdfast.operations.table import OPERATIONS_BY_NAME
 
 JOBS, TASKS, SESSIONS, LOG = "list_claimed_jobs", "list_tasks", "list_sessions", "list_events"
-FILES, QUESTIONS = "list_reservations", "list_questions"
+FILES, QUESTIONS, QUEUES = "list_reservations", "list_questions", "list_queues"
 KEYS, WEBHOOKS, OPERATOR, ACCOUNT = "list_keys", "list_webhooks", "admin_status", "read_account"
 """The operations that stand for the parts of a page."""
 

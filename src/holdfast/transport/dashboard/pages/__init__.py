@@ -15,6 +15,7 @@ from holdfast.transport.dashboard.pages import (
     keys,
     now,
     questions,
+    queues,
     tasks,
     webhooks,
 )
@@ -25,6 +26,7 @@ PAGES: tuple[Page, ...] = (
     jobs.PAGE,
     files.PAGE,
     tasks.PAGE,
+    queues.PAGE,
     questions.PAGE,
     dead_letters.PAGE,
     bulk.PAGE,

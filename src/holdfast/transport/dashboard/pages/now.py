@@ -18,6 +18,7 @@ from holdfast.transport.dashboard.access.permissions import (
     ACCOUNT,
     FILES,
     JOBS,
+    QUEUES,
     SESSIONS,
     TASKS,
     may_see_throughput,
@@ -27,6 +28,7 @@ from holdfast.transport.dashboard.charts import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.lists.held_work import HeldWork, agents_of, held_work
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
+from holdfast.transport.dashboard.pages.queues import paused_queues, uncovered_work
 
 MAX_HELD = 10
 """Rows of held work; the page of held work lists all of it."""
@@ -74,6 +76,11 @@ async def show(request: PageRequest) -> TemplateResponse:
         )
     work = await held_work(request)
     variables = await ctx.read(lambda reader: _read_now(reader, by, ctx.engine, overview, work))
+    may_see_queues = may_use(by, QUEUES)
+    variables |= {
+        "paused": await paused_queues(request) if may_see_queues else [],
+        "uncovered": await uncovered_work(request) if may_see_queues else [],
+    }
     variables |= {"throughput": throughput, "may": {"jobs": may_use(by, JOBS), "tasks": may_use(by, TASKS)}}
     return TemplateResponse("now.html", variables)
 

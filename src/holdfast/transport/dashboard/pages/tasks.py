@@ -23,12 +23,13 @@ from holdfast.store.contract import Reader
 from holdfast.store.contract.reads import usable_row, whole_history
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.dashboard import event_lines, held, ownership_timeline, task_filter
-from holdfast.transport.dashboard.access.permissions import KEYS, TASKS, may_use
+from holdfast.transport.dashboard.access.permissions import KEYS, QUEUES, TASKS, may_use
 from holdfast.transport.dashboard.bulk import OPERATION, VERBS
 from holdfast.transport.dashboard.dependencies import read_relations
 from holdfast.transport.dashboard.failure_groups import failure_text
 from holdfast.transport.dashboard.lists.paging import Column, make_listing
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
+from holdfast.transport.dashboard.pages.queues import paused_queues
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.deadlines import read_effective
 from holdfast.transport.http.context import HandlerContext
@@ -94,6 +95,7 @@ async def show(request: PageRequest) -> TemplateResponse:
 
     variables = await request.ctx.read(read_tasks)
     variables |= {
+        "paused": await paused_queues(request) if may_use(by, QUEUES) else [],
         "listing": listing,
         "sorted_only": len(found) if is_sorted and more else 0,
         "next_cursor": "" if is_sorted else more,

@@ -7,9 +7,10 @@ from typing import Any
 import msgspec
 
 from holdfast.core.errors import Invalid
+from holdfast.core.event import Cause
 from holdfast.core.task import CLAIMED, PENDING
 from holdfast.core.task.queue import Queue
-from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
+from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue, QueueState
 from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import queues as queue_advice
@@ -40,14 +41,21 @@ async def set_queue(ctx: HandlerContext, request: Request) -> Response:
     changes: dict[str, bool | int | None] = {} if body.paused is None else {"paused": body.paused}
     if body.max_running is not None:
         changes["max_running"] = body.max_running or None
-    base: dict[str, Any] = {"account": request.by.account, "cause": request.cause(), "type": task_type}
-    opened = await ctx.run(OpenQueue(**base))
-    if opened.queue.version == 1:  # claims that did not find the row may still be committed
-        await ctx.use_store(lambda store: store.await_open_batches())
-    changed = await ctx.run(ChangeQueue(**base, changes=changes))
+    changed = await change_settings(ctx, request.by.account, request.cause(), task_type, changes)
     pending = await ctx.read(lambda reader: _counts(reader, request.by.account).get((task_type, PENDING), 0))
     document = queue_document(changed.queue, changed.running, pending)
     return json_response(200, with_warnings(document | _advice(task_type), warnings), NO_STORE)
+
+
+async def change_settings(
+    ctx: HandlerContext, account: str, cause: Cause, task_type: str, changes: dict[str, bool | int | None]
+) -> QueueState:
+    """Change the settings of a queue, whose row is made first if it has none."""
+    base: dict[str, Any] = {"account": account, "cause": cause, "type": task_type}
+    opened = await ctx.run(OpenQueue(**base))
+    if opened.queue.version == 1:  # claims that did not find the row may still be committed
+        await ctx.use_store(lambda store: store.await_open_batches())
+    return await ctx.run(ChangeQueue(**base, changes=changes))
 
 
 async def read_queue(ctx: HandlerContext, request: Request) -> Response:
