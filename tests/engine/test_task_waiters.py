@@ -39,9 +39,9 @@ class Waiting:
         self.timer = Timer()
         self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
-    def enter(self, *types, wait=60.0, capabilities=""):
+    def enter(self, *types, wait=60.0, capabilities="", worker="worker"):
         """Add a waiter whose first claim and whose second try found nothing."""
-        ticket = Ticket(take(*types), Keep(), deadline=time.monotonic() + wait)
+        ticket = Ticket(take(*types, worker=worker), Keep(), deadline=time.monotonic() + wait)
         empty = Empty(capabilities=capabilities, now=START)
         self.waiters.handle_not_granted(ticket, empty)
         if ticket.is_submitted:
@@ -64,6 +64,14 @@ def waiting():
     waiting = Waiting()
     yield waiting
     waiting.timer.close()
+
+
+def test_a_task_that_has_just_failed_goes_to_its_own_worker_last(waiting):
+    failed, other, later = waiting.enter("work", worker="ann"), waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1}, {WORK: {"ann"}})
+    assert waiting.tries == [other]
+    waiting.waiters.offer({WORK: 2}, {WORK: {"ann"}})
+    assert waiting.tries == [other, later, failed]
 
 
 def test_a_new_waiter_tries_once_more(waiting):

@@ -240,3 +240,14 @@ def test_a_cancelled_task_wakes_no_waiter_and_a_claim_by_id_never_waits(engine):
         engine.call(take_this("t1"), wait_seconds=5)
     assert not future.done()
     engine.leave(stays)
+
+
+def test_a_task_that_failed_goes_to_another_waiting_worker_before_its_own(engine):
+    sink = Futures()
+    engine.call(create("t1"))
+    engine.call(take("work", worker="ann"))
+    ((_, own),) = waiting(engine, sink, "work", seed="a", worker="ann")
+    ((_, other),) = waiting(engine, sink, "work", seed="b", worker="bob")
+    engine.call(fail("t1", after=0))
+    assert ids([other]) == ["t1"]
+    assert not own.done()

@@ -15,7 +15,7 @@ from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, indexed_prefixes
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import CLAIMED, Task, deadline, dependency_edges
+from holdfast.core.task import CLAIMED, FAILED, Task, deadline, dependency_edges
 from holdfast.core.task.queue import Queue
 from holdfast.store.changes import Changes
 
@@ -144,6 +144,16 @@ def reopened_queues(steps: list[Step]) -> dict[tuple[str, str], int]:
         elif isinstance(step.after, Queue):
             found[step.after.account, step.after.id] += 0
     return dict(found)
+
+
+def failing_workers(steps: list[Step]) -> dict[tuple[str, str, str], set[str]]:
+    """(account, type, required words): the workers that have just failed a task of it."""
+    found: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for step in steps:
+        task = step.before
+        if step.kind == FAILED and isinstance(task, Task) and task.worker is not None:
+            found[task.account, task.type, task.requires or ""].add(task.worker)
+    return found
 
 
 def freed_reservations(steps: list[Step]) -> list[Reservation]:

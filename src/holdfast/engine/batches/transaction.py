@@ -11,7 +11,13 @@ from holdfast.core.errors import DamagedRow, Refused
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key
 from holdfast.core.task import Task
-from holdfast.engine.batches.steps import freed_names, freed_reservations, nearest_deadline, reopened_queues
+from holdfast.engine.batches.steps import (
+    failing_workers,
+    freed_names,
+    freed_reservations,
+    nearest_deadline,
+    reopened_queues,
+)
 from holdfast.engine.command import Offered, Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
@@ -43,6 +49,7 @@ class Committed:
         self.freed: list[Key] = freed_names(view.steps)
         self.freed_reservations: list[Reservation] = freed_reservations(view.steps)
         self.offered: dict[Offered, int] = view.offered()
+        self.failing_workers: dict[Offered, set[str]] = failing_workers(view.steps)
         self.reopened: dict[Queue, int] = reopened_queues(view.steps)
         self.touched: set[Key] = view.touched()
         self.steps = view.steps

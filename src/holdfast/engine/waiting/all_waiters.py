@@ -85,7 +85,7 @@ class AllWaiters:
         if committed.freed:
             self.names.wake(committed.freed)
         if committed.offered:
-            self.tasks.offer(committed.offered)
+            self.tasks.offer(committed.offered, committed.failing_workers)
         if committed.reopened:
             self.tasks.reopen(committed.reopened)
         if committed.freed_reservations:

@@ -1,27 +1,31 @@
 """Waiters for tasks: n new tasks wake the first n tickets, in order of arrival.
 
 Unlike for names, several tickets may be served at once, and one ticket may wait for several task types. A try that
-finds nothing keeps its position. A task wakes only tickets that have all the capabilities that it requires.
+finds nothing keeps its position. A task wakes only tickets that have all the capabilities that it requires. A task
+that has just failed goes to its own worker only if no other waits.
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import count, islice
 from operator import itemgetter
+from types import MappingProxyType
 from typing import Any
 
 from holdfast.core.task.capabilities import may_take
 from holdfast.engine.command import Offered, Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.verbs.tasks.claiming import Empty
+from holdfast.engine.verbs.tasks.claiming import ClaimTasks, Empty
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 Kind = tuple[str, str, str]
 """(account, task type, capabilities) of tickets that wait."""
 
+Workers = Mapping[Offered, Collection[str]]
+NO_WORKERS: Workers = MappingProxyType({})
 MORE_PROBES = 2
 """How many tickets try next after a probe found work of another process."""
 
@@ -54,10 +58,10 @@ class TaskWaiters(Waiters):
                 ticket.capabilities = outcome.capabilities
         super().handle_not_granted(ticket, outcome)
 
-    def offer(self, queues: Mapping[Offered, int]) -> None:
-        """Wake as many tickets as there are new tasks."""
+    def offer(self, queues: Mapping[Offered, int], failing: Workers = NO_WORKERS) -> None:
+        """Wake as many tickets as there are new tasks; those of workers that have just failed one come last."""
         with self._lock:
-            tries = self._wake(queues)
+            tries = self._wake(queues, failing)
         self._submit_all(tries)
 
     def reopen(self, queues: Mapping[Queue, int]) -> None:
@@ -91,11 +95,11 @@ class TaskWaiters(Waiters):
             tries = self._wake_probes(dict.fromkeys(kinds, 1))
         self._submit_all(tries)
 
-    def _wake(self, queues: Mapping[Offered, int]) -> list[Ticket]:
+    def _wake(self, queues: Mapping[Offered, int], failing: Workers = NO_WORKERS) -> list[Ticket]:
         woken = []
         for queue, limit in queues.items():
             owed = self._owe(queue, limit)
-            woken += self._first(queue, limit - owed)
+            woken += self._first(queue, limit - owed, failing.get(queue, ()))
         return woken
 
     def _wake_probes(self, kinds: Mapping[Kind, int]) -> list[Ticket]:
@@ -135,14 +139,19 @@ class TaskWaiters(Waiters):
                 owed += 1
         return owed
 
-    def _first(self, queue: Offered, limit: int) -> list[Ticket]:
+    def _first(self, queue: Offered, limit: int, failing: Collection[str]) -> list[Ticket]:
         """Take the first idle tickets, in order of arrival, that wait for this type."""
         idle: list[Ticket] = []
+        last: list[Ticket] = []
         busy: list[Ticket] = []
         for ticket in self._in_order(queue):
             if len(idle) == limit:
                 break
-            (busy if ticket.is_submitted else idle).append(ticket)
+            if ticket.is_submitted:
+                busy.append(ticket)
+            else:
+                (last if _worker(ticket) in failing else idle).append(ticket)
+        idle += last[: limit - len(idle)]
         for ticket in idle:
             ticket.is_submitted = True
             self._woken_for[ticket] = queue
@@ -234,6 +243,10 @@ def _took_from(outcome: Any, queue: Offered) -> bool:
     """Whether a claim took any of these tasks."""
     taken = getattr(outcome, "taken", ())
     return any((each.task.type, each.task.requires or "") == queue[1:] for each in taken)
+
+
+def _worker(ticket: Ticket) -> str | None:
+    return ticket.command.worker if isinstance(ticket.command, ClaimTasks) else None
 
 
 def _merge(groups: Iterable[Mapping[Ticket, int]]) -> Iterator[Ticket]:
