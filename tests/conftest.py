@@ -29,7 +29,16 @@ from tests.forked_workers import RUN_FOLDER, ForkedWorkers
 from tests.postgres import SharedPostgres, memory_folder, remove_shared_postgres
 from tests.postgres_stores import PostgresStores
 from tests.proof_size import FULL
-from tests.scheduling import choose_stores, folder_of, group_of, halve_cases, is_alone, is_waiting, sort_by_waiting
+from tests.scheduling import (
+    choose_stores,
+    folder_of,
+    group_of,
+    halve_cases,
+    is_alone,
+    is_waiting,
+    leave_for_proof,
+    sort_by_waiting,
+)
 from tests.support import DrivenClock
 
 
@@ -113,7 +122,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not FULL:
-        config.hook.pytest_deselected(items=choose_stores(items) + halve_cases(items))
+        config.hook.pytest_deselected(items=leave_for_proof(items) + choose_stores(items) + halve_cases(items))
     sort_by_waiting(items)
 
 

@@ -42,6 +42,9 @@ That both stores behave alike is proved by tests/store and by the differential t
 on both in any case; if it has many cases, such as one for each operation, half of them run on each store.
 """
 HALVED = (
+    "tests/cli/test_octostore.py",
+    "tests/cli/test_run.py",
+    "tests/cli/test_shown_commands.py",
     "tests/faults/test_configuration.py",
     "tests/linearizability/test_planted_bugs.py",
     "tests/openapi/test_sqlite.py",
@@ -49,6 +52,20 @@ HALVED = (
 )
 """Files with many cases of one kind, each of which starts a server or computes for long: `make test` runs every second
 case, `make prove` all."""
+PROVE_ONLY = (
+    "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[postgres-sqlite]",
+    "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[sqlite-postgres]",
+    "tests/backup/test_killed.py::test_a_source_that_has_changed_is_copied_from_the_beginning",
+    "tests/bench/test_load.py",
+    "tests/bench/test_measurements.py",
+    "tests/mcp/test_stdio.py::test_stdout_has_only_protocol_messages",
+    "tests/mcp/test_stdio.py::test_the_new_protocol_needs_no_handshake_on_stdio",
+    "tests/openapi/test_document.py::test_every_process_generates_the_same_bytes",
+    "tests/openapi/test_document.py::test_the_yaml_document_equals_the_json_document",
+    "tests/openapi/test_postgres.py",
+    "tests/store/test_sqlite_file.py::test_two_processes_on_one_file_write_alternately",
+)
+"""Tests that start many processes or compute for long; what they prove of a promise, smaller tests prove too."""
 MANY_CASES = 50
 PROMISES = Path(__file__).parents[1] / "docs" / "explanation" / "promises.md"
 HEAVY = (
@@ -140,6 +157,13 @@ def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:
     removed = [tests[number % 2] for number, tests in enumerate(both)]
     gone = set(removed)
     items[:] = [item for item in items if item not in gone]
+    return removed
+
+
+def leave_for_proof(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Remove and return the tests that only `make prove` runs."""
+    removed = [item for item in items if item.nodeid.startswith(PROVE_ONLY)]
+    items[:] = [item for item in items if not item.nodeid.startswith(PROVE_ONLY)]
     return removed
 
 
