@@ -16,12 +16,16 @@ import holdfast
 ISSUE = "github-issue-1842"
 
 
+def has_server():
+    return bool(os.environ.get("HOLDFAST_API_KEY"))
+
+
 def connect(path):
-    return holdfast.Client() if os.environ.get("HOLDFAST_API_KEY") else holdfast.open(path)
+    return holdfast.Client() if has_server() else holdfast.open(path)
 
 
-def agent(name, path, messages):
-    with connect(path) as client, client.job(ISSUE, owner=name, ttl=5, wait=60) as job:
+def agent(name, issue, path, messages):
+    with connect(path) as client, client.job(issue, owner=name, ttl=5, wait=60) as job:
         if job.previous:
             messages.send((name, job.previous["owner"], job.previous["note"]))
             return
@@ -36,19 +40,20 @@ def receive(readers):
 
 
 def main():
+    issue = f"{ISSUE}-{os.getpid()}" if has_server() else ISSUE  # a server remembers the owners of an earlier run
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "agents.db")
         # One pipe for each agent: agents that share a queue would share its lock, which a killed agent may hold.
         pipes = [multiprocessing.Pipe(duplex=False) for _ in range(5)]
         agents = [
-            multiprocessing.Process(target=agent, args=(f"agent-{number}", path, sender))
+            multiprocessing.Process(target=agent, args=(f"agent-{number}", issue, path, sender))
             for number, (_, sender) in enumerate(pipes, 1)
         ]
         for process in agents:
             process.start()
         readers = [reader for reader, _ in pipes]
         winner, token, pid = receive(readers)
-        print(f"{winner} owns {ISSUE}, with token {token}; four others wait")
+        print(f"{winner} owns {issue}, with token {token}; four others wait")
         os.kill(pid, signal.SIGKILL)
         print(f"{winner} is killed")
         successor, previous_owner, note = receive(readers)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.transport.cli.commands.serve import own_command
 from holdfast.transport.cli.main import read_arguments
 from holdfast.transport.cli.manual import manual
 from holdfast.transport.cli.table import find_verb
@@ -97,6 +98,15 @@ def test_the_steps_of_the_instructions_for_agents_work(shell, job):
         run(shell, "holdfast task create instructions")
         task = shell("next", "instructions", "-o", "json").json
         run(shell, f"holdfast task {verb}".replace("ID", task["id"]).replace("LEASE", task["leaseId"]))
+
+
+def test_a_server_names_its_program_as_the_shell_finds_it(monkeypatch, tmp_path):
+    """`make run` installs into .venv, which is on nobody's PATH."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert own_command(".venv/bin/holdfast") == ".venv/bin/holdfast"
+    assert own_command("/src/holdfast/__main__.py") == "holdfast"
+    (tmp_path / "holdfast").touch(0o755)
+    assert own_command(".venv/bin/holdfast") == "holdfast"
 
 
 def mentioned_commands():

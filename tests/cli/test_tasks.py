@@ -34,6 +34,14 @@ def test_a_task_is_created_claimed_and_completed(shell, queue):
     assert shell("task", "ls", "--type", queue).out.split("\t")[:3] == [made, queue, "completed"]
 
 
+def test_a_task_is_claimed_under_the_same_name_as_a_job(shell, queue):
+    ours = shell("claim", queue, "-o", "json").json["owner"]
+    first, second = create(shell, queue), create(shell, queue)
+    assert shell("next", queue, "-o", "json").json["claimedBy"] == ours
+    assert shell("task", "claim", second, "-o", "json").json["claimedBy"] == ours
+    assert shell("task", "complete", first).status == 0
+
+
 def test_no_ready_task_is_status_3(shell, queue):
     empty = shell("next", queue)
     assert (empty.status, empty.out) == (3, "")
@@ -62,7 +70,7 @@ def test_another_workers_task_is_status_1_and_a_lost_one_5(shell, queue):
 def test_dead_letters_are_awaited_and_requeued(shell, queue):
     made = create(shell, queue)
     lease = shell("next", queue, "-o", "json").json["leaseId"]
-    assert "lease_id" in shell("task", "fail", made, "--permanent", "--worker", "another").err
+    assert "--lease is required" in shell("task", "fail", made, "--permanent", "--worker", "another").err
     waiting = shell.start("await", "task", made, "-o", "json")
     time.sleep(0.3)
     assert shell("task", "fail", made, "--lease", lease, "--reason", "broken", "--permanent").status == 0

@@ -78,7 +78,7 @@ def fill_from_environment(arguments: dict[str, object], verb: Verb) -> str | Non
     The lease is that of `holdfast run`, if the verb runs inside it, else the one that an earlier claim remembered.
     """
     fields = {argument.field for argument in verb.arguments}
-    for field in ("owner", "candidate_id"):
+    for field in ("owner", "candidate_id", *(["worker_id"] if verb.is_claim else [])):
         if field in fields and arguments.get(field) is None:
             arguments[field] = default_owner()
     if "lease_id" not in fields or arguments.get("lease_id") is not None:

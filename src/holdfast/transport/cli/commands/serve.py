@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import socket
 import sys
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -136,35 +139,42 @@ def _print_addresses(settings: Settings, first_key: str | None, agents: str | No
     if settings.public_url is not None:
         print_message(f"  public {settings.public_url}")
     print_message(f"  data   {describe_store(settings.store)}")
+    key, quote = "$HOLDFAST_API_KEY", '"'
     if first_key is not None and not sys.stderr.isatty():
-        _hand_over(settings, first_key)
-        first_key = None
+        path = _hand_over(settings, first_key)
+        if path is not None:
+            key = f"$(cat {shlex.quote(str(path))})"
     elif first_key is not None:
         print_message(f"  key    {first_key}")
         print_message("         This key may do everything and is shown only once: keep it.")
+        key, quote = first_key, "'"
     if agents is not None:
         print_message(f"  agents {agents}")
     print_message(f"  web    {link or settings.home}")
+    dashboard = f"`{own_command(sys.argv[0])} dashboard`"
     if link is None:
-        print_message("         `holdfast dashboard` prints a link that signs a browser in.")
+        print_message(f"         {dashboard} prints a link that signs a browser in.")
     else:
-        print_message(
-            "         This link signs in one browser, within 10 minutes; `holdfast dashboard` prints another."
-        )
-    key = first_key or "$HOLDFAST_API_KEY"
-    quote = "'" if first_key else '"'
+        print_message(f"         This link signs in one browser, within 10 minutes; {dashboard} prints another.")
     print_message("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
     print_message(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
 
 
-def _hand_over(settings: Settings, first_key: str) -> None:
-    """Write the first key to a file: what is not a terminal may be a log that others read."""
+def own_command(program: str) -> str:
+    """What to type to run this program again: `holdfast`, or its path if the PATH does not have it (`make run`)."""
+    is_script = Path(program).name == "holdfast"
+    return shlex.quote(program) if is_script and shutil.which("holdfast") is None else "holdfast"
+
+
+def _hand_over(settings: Settings, first_key: str) -> Path | None:
+    """Write the first key to a file and return its path: what is not a terminal may be a log that others read."""
     path = first_key_path(settings)
     try:
         write_first_key(path, first_key)
     except OSError as error:
         print_message(f"  key    could not be written to {path}: {error.strerror or error}")
         print_message("         Set HOLDFAST_ROOT_KEY and start again.")
-        return
+        return None
     print_message(f"  key    in {path}, which only you can read")
     print_message("         This key may do everything: store it elsewhere, then delete the file.")
+    return path

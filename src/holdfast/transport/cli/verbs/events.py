@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from holdfast.operations import bounds
 from holdfast.transport.cli.durations import parse_duration
-from holdfast.transport.cli.verbs.verb import HELD_STATUS, Verb, duration, flag, limit, positional, switch
+from holdfast.transport.cli.verbs.verb import Verb, duration, flag, limit, positional, switch
 
 _SUBJECT = flag("--subject", "subject", "SUBJECT", "only this subject: task:tsk_…, lease:deploy/web, lease:deploy/*")
 _KIND = flag("--kind", "kind", "KIND", "only this kind: task.claimed, task.*")
 _AFTER = flag("--after", "after", "SEQ", "only events after this sequence number", int)
 _WAIT = duration("-w --wait", "wait_seconds", "wait for at most this long (no limit)", parse_duration)
+_LATE_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when the wait is over (1)", int)
 EVENT_COLUMNS = ("seq", "at", "kind", "subject", "actor", "data")
 
 EVENT_VERBS = (
@@ -33,7 +34,7 @@ EVENT_VERBS = (
     Verb(
         "await task",
         "wait until a task is finished, and show it",
-        (positional("ID", "id", "id of the task"), _WAIT, HELD_STATUS),
+        (positional("ID", "id", "id of the task"), _WAIT, _LATE_STATUS),
         "check_task_status",
         "commands.tasks:await_task",
         more="Exit status 0: completed, 1: not finished in time (-E changes it), 5: cancelled or a dead letter.",
@@ -41,7 +42,7 @@ EVENT_VERBS = (
     Verb(
         "await event",
         "wait until an event happens, and show it",
-        (_SUBJECT, _KIND, _AFTER, _WAIT, HELD_STATUS),
+        (_SUBJECT, _KIND, _AFTER, _WAIT, _LATE_STATUS),
         "list_events",
         "commands.events:await_event",
         rows="events",

@@ -17,7 +17,8 @@ KEY_VERBS = (
         "create a key; its secret is shown only once",
         (
             positional("NAME", "name", "a name that says what the key is for"),
-            flag("--scope", "scopes", "SCOPE", "what the key may do: admin, jobs, tasks, read, …; may be repeated",
+            flag("--scope", "scopes", "SCOPE", "what the key may do: admin, jobs, tasks, tasks:produce,\n"
+                 "tasks:work, answer or read; may be repeated",
                  required=True, many=True),
             flag("--prefix", "prefix", "TEXT", "only jobs and locks whose names have this prefix"),
             duration("--expires-in", "expiresInSeconds", "the key stops working after this long"),

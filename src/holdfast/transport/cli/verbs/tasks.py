@@ -22,7 +22,7 @@ from holdfast.transport.cli.verbs.verb import (
 )
 
 _ID = positional("ID", "id", "id of the task")
-_WORKER = flag("--worker", "worker_id", "WHO", "your name, visible to others")
+_WORKER = flag("--worker", "worker_id", "WHO", "your name, visible to others ($HOLDFAST_OWNER, or user@host)")
 _SESSION = (
     flag("--session", "session_id", "ID", "release the task when this session ends"),
     SESSION_LEASE,
@@ -174,7 +174,8 @@ TASK_VERBS = (
             _REASON,
         ),
         "answer_question",
-        more="Needs a key with the scope answer.",
+        more="The answers to an approval are approve and reject.\n"
+        "Needs a key with the scope answer, which the key of a machine does not have.",
     ),
     Verb("task requeue", "put a dead letter back into its queue", (_ID,), "requeue_task"),
     Verb("task get", "show a task", (_ID, _WAIT), "check_task_status"),
