@@ -122,6 +122,8 @@ def empty(store: Any) -> None:
         "answers",
         "deliveries",
         "webhook_cursors",
+        "rollups",
+        "rollup_cursors",
         "events",
         "event_counters",
     ]

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from holdfast.app import make_store
 from holdfast.backup.copy import compare, shared_tables
 from holdfast.backup.source import open_source
+from holdfast.engine.rollups.thread import RollupThread
 from tests.reservation_commands import release_paths, reserve
 from tests.support import ACCOUNT, claim, once, open_session, release, transact
 from tests.task_commands import cancel, complete, create, fail, take_this
@@ -41,6 +42,7 @@ def fill(settings, jobs=12):
         transact(store, fail("dead", permanent=True), complete("done"), cancel("dropped"))
         store.save_key_uses({(ACCOUNT, "key"): 5})
         store.beat()
+        RollupThread(store).run()
     return settings
 
 
@@ -57,4 +59,6 @@ def assert_same(one, other):
         counts = compare(here.endpoint, there.endpoint, shared_tables(file.endpoint, database.endpoint), no_report)
         assert counts["events"]
         assert counts["tasks"]
+        assert counts["rollups"]
+        assert counts["rollup_cursors"]
         return counts

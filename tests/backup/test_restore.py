@@ -18,8 +18,10 @@ from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.log_gap import ACTOR, MIN_JUMP, RESTORED, last_kept_seq
 from holdfast.core.principal import Principal
+from holdfast.core.rollups.intervals import RESOLUTIONS
 from holdfast.core.task import Task
 from holdfast.engine.command import Held
+from holdfast.engine.rollups import thread
 from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import Obstructed
@@ -72,6 +74,26 @@ def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken_back
             assert mark.seq > last + MIN_JUMP
         granted = run(after, claim("new", "l-new")).lease.token
     assert granted == outcome.token + 1 > newest_token(source) + MIN_JUMP
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_counting_for_charts_continues_after_the_gap_in_the_log(kind, taken_backup, new_store_settings, monkeypatch):
+    monkeypatch.setattr(thread, "TURN", 0)
+    (source, file), target = taken_backup, new_store_settings(kind)
+    restore(target, file, no_report)
+    with opened(source) as before, opened(target) as after:
+        counted = created(before)
+        assert created(after) == counted > 0
+        run(after, create("after-restore"))
+        thread.RollupThread(after).run()
+        assert created(after) == counted + 1
+        assert after.rollups.counted_until(ACCOUNT).seq > MIN_JUMP
+
+
+def created(store):
+    """Tasks that were created, by the roll-ups of the longest interval."""
+    found = store.rollups.page(ACCOUNT, RESOLUTIONS[-1].length, 0)
+    return sum(counts.created for _, rollup in found for counts in (*rollup.types.values(), rollup.other))
 
 
 @pytest.mark.parametrize("kind", KINDS)

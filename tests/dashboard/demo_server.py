@@ -12,6 +12,7 @@ import uvicorn
 
 from holdfast.app import sync_credentials
 from holdfast.engine.engine import Engine
+from holdfast.engine.rollups.counting import count_log
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.http.app import App
@@ -21,6 +22,8 @@ from tests.support import wait_until
 
 MINUTES = 40
 LAST_MOMENTS = 115
+FAR_AHEAD, EVENTS = 2**62, 100_000
+"""Whenever an account was counted last, all of its events are counted."""
 WORKERS = ("claude-backend", "claude-docs", "codex-api", "gemini-review", "cursor-ui")
 QUEUES = ("process_document", "review_pull_request", "render_thumbnail", "summarize_thread")
 
@@ -56,6 +59,13 @@ class DemoServer:
         """Advance scripted time, at most to the wall clock."""
         self.shift = min(self.shift + int(seconds * 1_000_000), 0)
         self.engine.sweep.wake()
+
+    def count_events(self):
+        """Add what happened to the roll-ups, as the thread of a server does once a minute."""
+        store = self.engine.store
+        for uncounted in store.rollups.uncounted(FAR_AHEAD, 10):
+            counted, _ = count_log(store, uncounted, EVENTS, lambda _: False)
+            store.rollups.add([counted], {})
 
     def close(self):
         self.engine.drain()
@@ -119,6 +129,7 @@ def _minute(stage, rng, sessions, minute):
     for session in sessions:
         root.post(f"/v1/sessions/{session['session_id']}/heartbeat", {"lease_id": session["lease_id"]})
     stage.pass_time(rng.randrange(38, 56))
+    stage.count_events()
 
 
 def _last_moments(stage, sessions):
@@ -152,6 +163,7 @@ def _last_moments(stage, sessions):
     wanted = {"space": "acme/shop", "paths": ["src/cart/**/*.py"], "reason": "rename Basket to Cart"}
     _wait(stage.port, "/v1/reservations", {"owner": "cursor-ui", **wanted})
     wait_until(lambda: stage.engine.reservation_waiters.size() == 1, 30)
+    stage.count_events()
 
 
 def _reserve_files(stage, sessions):

@@ -13,6 +13,7 @@ from tests.http.job_client import ROOT_KEY
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 PAGES = {
     "now": "/",
+    "charts": "/ui/charts",
     "held": "/ui/held",
     "jobs": "/ui/jobs?state=all",
     "job": "/ui/jobs/deploy/staging",

@@ -20,7 +20,8 @@ pytest_plugins = ["tests.http.plan_servers"]
 
 FORM = "application/x-www-form-urlencoded"
 TYPES = 600
-BACKGROUND = {"holdfast-sweep", "holdfast-cleanup", "holdfast-timer", "holdfast-listener", "holdfast-notifier"}
+BACKGROUND = {"holdfast-sweep", "holdfast-cleanup", "holdfast-rollups", "holdfast-timer", "holdfast-listener",
+              "holdfast-notifier"}  # fmt: skip
 """Threads whose queries belong to no page."""
 
 

@@ -50,6 +50,7 @@ WORDS = {
 """Which operations would tell of it: all of them are needed."""
 SEEN = {
     "/": ("canary-job", "canary-file", "canary-worker", "canary-waiting", "canary-agent", "throughput-chart"),
+    "/ui/charts": (),
     "/ui/held": ("canary-job", "canary-owner", "canary-file", "canary-worker", "canary-held"),
     "/ui/jobs": ("canary-job", "canary-owner"),
     "/ui/jobs/canary-job": ("canary-job", "canary-owner"),

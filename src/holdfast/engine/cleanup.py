@@ -28,6 +28,8 @@ from holdfast.telemetry.registry import Registry
 KEEP_ANSWERS = 7 * DAY
 KEEP_DELIVERED, KEEP_DEAD_DELIVERIES = DAY, 30 * DAY
 ROUND_SECONDS = 60.0
+UNCOUNTED_FOR = DAY
+"""How much longer than others events are kept that a server still has to count for charts."""
 SUSPICIOUS_JUMP = 30 * DAY
 """A store whose clock is further ahead of its last commit than this was unused for long, or the clock is wrong."""
 JUMP_WAIT_SECONDS = 24 * 3600.0
@@ -221,9 +223,15 @@ class Cleanup:
                 first = reader.events(account, reader.log_bounds(account)[0], 1)
                 is_young = not first or before <= first[0].at <= reader.now
                 floor = 0 if is_young else reader.last_event_before(account, before, EVENTS_PER_PASS)
+            floor = min(floor, self._counted_up_to(account, before - UNCOUNTED_FOR, floor))
             if floor:
                 more |= self._cut_log(account, floor)
         return more
+
+    def _counted_up_to(self, account: str, since: Instant, otherwise: int) -> int:
+        """The last event that is counted for charts; `otherwise` if no server has counted any since then."""
+        until = self._store.rollups.counted_until(account) if otherwise else None
+        return until.seq if until is not None and until.counted_to >= since else otherwise
 
     def _cut_log(self, account: str, floor: int) -> bool:
         """Write a snapshot of every row with events up to `floor`, then remove these events; returns whether any were.

@@ -23,6 +23,7 @@ from holdfast.engine.lane import Lane
 from holdfast.engine.lanes import LaneQueue, Lanes, RunSoon
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
+from holdfast.engine.rollups.thread import RollupThread
 from holdfast.engine.sweep import Sweep
 from holdfast.engine.ticket import CallerKey, FutureSink, Sink, Ticket, deliver
 from holdfast.engine.timer import Timer
@@ -75,6 +76,8 @@ class Engine:
             on_failure=partial(self.alerts.note, RECOVERY_FAILURES),
             loop_heartbeats=self.loop_heartbeats,
         )
+        self.rollups = RollupThread(store) if serving else None
+        """Only servers count the log for charts: a program ends too soon."""
         self._waiting_kinds: set[str] = set()
         """The kinds of waiters that have a waiting caller now: for them commits of other processes matter."""
         self._waiting_lock = threading.Lock()
@@ -106,6 +109,8 @@ class Engine:
         self.watch()
         self.lanes.start()
         self.sweep.start()
+        if self.rollups is not None:
+            self.rollups.start()
 
     def watch(self) -> None:
         """Start watching for commits of other processes."""
@@ -114,6 +119,8 @@ class Engine:
     def stop(self) -> None:
         """Answer the waiters, finish what is queued, then stop every thread."""
         self.drain()
+        if self.rollups is not None:
+            self.rollups.stop()
         self.sweep.stop()
         self.lanes.stop()
         self._watcher.close()

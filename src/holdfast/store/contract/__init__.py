@@ -10,6 +10,7 @@ from holdfast.core.row import Instant
 from holdfast.store.contract.deliveries import Deliveries
 from holdfast.store.contract.housekeeping import Housekeeping, Watcher
 from holdfast.store.contract.reads import Counts, Reader, TaskPath, Totals
+from holdfast.store.contract.rollups import Rollups
 from holdfast.store.contract.transactions import (
     ClockStepped,
     MissingDriver,
@@ -37,6 +38,7 @@ __all__ = [
     "NotDurable",
     "Reader",
     "Rerun",
+    "Rollups",
     "RowsLocked",
     "StaleConnection",
     "Store",
@@ -68,6 +70,10 @@ class Store(Housekeeping, Protocol):
     @property
     def deliveries(self) -> Deliveries:
         """The deliveries to webhooks."""
+
+    @property
+    def rollups(self) -> Rollups:
+        """The roll-ups of the log."""
 
     def open(self) -> None:
         """Connect and migrate the schema; safe when several processes do it at once."""

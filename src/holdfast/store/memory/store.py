@@ -23,6 +23,7 @@ from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.memory.deliveries import MemoryDeliveries
 from holdfast.store.memory.indexes import Indexes
 from holdfast.store.memory.reader import MemoryReader
+from holdfast.store.memory.rollups import MemoryRollups
 from holdfast.store.memory.transaction import MemoryTransaction
 
 
@@ -51,6 +52,7 @@ class MemoryStore:
         self.budgets: dict[tuple[str, str], tuple[Instant, int]] = {}
         self.key_uses: dict[tuple[str, str], Instant] = {}
         self.deliveries = MemoryDeliveries(self)
+        self.rollups = MemoryRollups(self)
         self.browser_sessions: dict[str, BrowserSession] = {}
         self.token = 0
         self._now: Instant = 0
@@ -163,6 +165,7 @@ class MemoryStore:
             self.key_uses = {key: at for key, at in self.key_uses.items() if key[0] != account}
             self.budgets = {key: spent for key, spent in self.budgets.items() if key[0] != account}
             self.deliveries.erase(account)
+            self.rollups.erase(account)
             self.browser_sessions = {
                 key: each for key, each in self.browser_sessions.items() if each.account != account
             }

@@ -266,6 +266,8 @@ ERASED = (
     ("answers", "account, key"),
     ("deliveries", "account, hook, seq"),
     ("webhook_cursors", "account, id"),
+    ("rollups", "account, length, start"),
+    ("rollup_cursors", "account"),
     ("events", "account, seq"),
     ("event_counters", "account"),
 )

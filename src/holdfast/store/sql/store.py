@@ -20,6 +20,7 @@ from holdfast.store.damaged_rows import TABLES, DamagedRows
 from holdfast.store.sql import migrations, queries
 from holdfast.store.sql.deliveries import SqlDeliveries
 from holdfast.store.sql.reader import SqlReader
+from holdfast.store.sql.rollups import SqlRollups
 
 CHECKED_AT_ONCE = 1_000
 MAX_NUMBER = 2**62
@@ -39,6 +40,7 @@ class SqlStore(ABC):
     def __init__(self) -> None:
         self.damaged_rows = DamagedRows()
         self.deliveries = SqlDeliveries(self)
+        self.rollups = SqlRollups(self)
 
     @abstractmethod
     def read(self) -> AbstractContextManager[SqlReader]:

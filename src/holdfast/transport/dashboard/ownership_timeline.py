@@ -10,7 +10,7 @@ from holdfast.core.event import Event
 from holdfast.core.lease import Ended, Lease, is_live
 from holdfast.core.row import Instant
 from holdfast.decoding import convert
-from holdfast.transport.dashboard.charts import WIDTH
+from holdfast.transport.dashboard.charts.columns import WIDTH
 from holdfast.transport.dashboard.labels import duration
 
 HEIGHT = 14

@@ -6,6 +6,7 @@ from holdfast.transport.dashboard.page import Page
 from holdfast.transport.dashboard.pages import (
     agents,
     bulk,
+    charts,
     dead_letters,
     elections,
     events,
@@ -22,6 +23,7 @@ from holdfast.transport.dashboard.pages import (
 
 PAGES: tuple[Page, ...] = (
     now.PAGE,
+    charts.PAGE,
     held.PAGE,
     jobs.PAGE,
     files.PAGE,

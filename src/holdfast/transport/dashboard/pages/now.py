@@ -24,7 +24,7 @@ from holdfast.transport.dashboard.access.permissions import (
     may_see_throughput,
     may_use,
 )
-from holdfast.transport.dashboard.charts import Chart, Column, draw
+from holdfast.transport.dashboard.charts.columns import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.lists.held_work import HeldWork, agents_of, held_work
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse

@@ -1,0 +1,1 @@
+"""Roll-ups: the thread of a server that counts the event log for charts."""
