@@ -144,7 +144,7 @@ def a_released_reservation_wakes_no_waiter(monkeypatch):
 
 
 def a_new_task_wakes_no_waiter(monkeypatch):
-    monkeypatch.setattr(TaskWaiters, "offer", lambda self, queues: None)
+    monkeypatch.setattr(TaskWaiters, "offer", lambda self, queues, failing: None)
 
 
 def notices_of_other_servers_wake_no_waiter(monkeypatch):
