@@ -1,8 +1,9 @@
 """Latency of a claim in a full store: `python -m bench.claims [sqlite|postgres] [--rows N]`.
 
 One caller claims from queues of ready tasks: from a plain one; from one whose tasks require 100 sets of capabilities,
-with few of these and with all; from one with a limit; and from all queues while one is full. Each figure is the median
-of the claims of one kind, made in turn with the others, beside that of the plain queue in the same run.
+with few of these and with all; from one with a limit; from one with a limit for each of 1,000 concurrency keys, where
+50 tasks of full keys stand first; and from all queues while one is full. Each figure is the median of the claims of one
+kind, made in turn with the others, beside that of the plain queue in the same run.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from holdfast.engine.verbs.tasks.holding import CompleteTask
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 
-SETS = 100
+SETS, KEYS = 100, 1_000
+TYPES = ("plain", "requiring", "limited", "keyed", "full")
 BASE: dict[str, Any] = {"account": "default", "cause": CAUSE}
 ALL = ",".join(f"word{SETS + number}" for number in range(SETS))
 KINDS: dict[str, dict[str, Any]] = {
@@ -37,6 +39,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "3 of 100 sets": {"types": ("requiring",), "capabilities": "word107,word142,word177"},
     "all of 100 sets": {"types": ("requiring",), "capabilities": ALL},
     "a limited queue": {"types": ("limited",)},
+    "1,000 keys with a limit": {"types": ("keyed",)},
     "any queue, one is full": {"types": ()},
 }
 LIMIT = 1.5
@@ -64,22 +67,28 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def fill(url: str, rows: int) -> None:
-    """A quarter of the tasks is in each queue."""
+    """As many tasks are in each queue."""
     with running(url) as engine:
-        for task_type in ("plain", "requiring", "limited", "full"):
+        for task_type in TYPES:
             engine.call(CreateTask(**BASE, task=Task("default", f"tsk_{task_type}", type=task_type, payload="{}")))
         for task_type, most in (("limited", 1_000), ("full", 1)):
             engine.call(OpenQueue(**BASE, type=task_type))
             engine.call(ChangeQueue(**BASE, type=task_type, changes={"max_running": most}))
+        engine.call(OpenQueue(**BASE, type="keyed"))
+        engine.call(ChangeQueue(**BASE, type="keyed", changes={"max_running_per_key": 1}))
         engine.call(claim("full", types=("full",)))
     with connection(url) as (run, columns_of):
-        for task_type in ("plain", "requiring", "limited", "full"):
+        for task_type in TYPES:
             changes = {"id": f"'tsk_{task_type}' || n", "place": "place + n"}
             changes |= {"state": "'pending'", "ready": "true", "proof": "NULL", "expires_at": "NULL"}
             if task_type == "requiring":
                 changes["requires"] = f"'word' || ({SETS} + n % {SETS})"
-            copy(run, columns_of("tasks"), "tasks", f"id = 'tsk_{task_type}'", changes, rows // 4)
-        run(f"UPDATE task_counts SET total = total + {rows // 4} WHERE state = 'pending'")
+            if task_type == "keyed":
+                changes["concurrency_key"] = f"'key' || ({KEYS} + n / 2 % {KEYS})"
+            copy(run, columns_of("tasks"), "tasks", f"id = 'tsk_{task_type}'", changes, rows // len(TYPES))
+        run(f"UPDATE task_counts SET total = total + {rows // len(TYPES)} WHERE state = 'pending'")
+    with running(url) as engine:  # every key has two tasks in a row: the second ones stay first in the queue
+        engine.call(claim("keyed", types=("keyed",), limit=51))
 
 
 @contextmanager

@@ -50,6 +50,26 @@ def test_a_queue_is_paused_limited_and_listed(client):
     assert client.claim_task(type="paint", limit=5)["count"] == 2
 
 
+def test_tasks_of_a_full_key_or_queue_wait_for_room_and_are_listed(client):
+    first, second = (client.create_task("paint", {}, concurrency_key="red")["id"] for _ in range(2))
+    other = client.create_task("paint", {}, concurrency_key="blue")["id"]
+    assert client.set_queue("paint", max_running_per_key=1)["max_running_per_key"] == 1
+    assert client.claim_task(type="paint")["id"] == first
+    shown = client.check_task_status(second)
+    assert (shown["waitingFor"], shown["concurrencyKey"]) == ("room", "red")
+    assert "waitingFor" not in client.check_task_status(other)
+    waiting = {task["id"]: task.get("waitingFor") for task in client.list_tasks()["tasks"]}
+    assert waiting == {first: None, second: "room", other: None}
+    assert [task["id"] for task in client.list_tasks(waiting="room")["tasks"]] == [second]
+    with pytest.raises(HoldfastError, match="concurrency key red") as caught:
+        client.claim_task_by_id(second)
+    assert (caught.value.code, caught.value.document["reason"]) == ("not_yet_claimable", "key_full")
+    client.set_queue("paint", paused=True)
+    assert {task["id"] for task in client.list_tasks(waiting="room")["tasks"]} == {second, other}
+    client.set_queue("paint", paused=False, max_running_per_key=0)
+    assert client.list_tasks(waiting="room")["tasks"] == []
+
+
 @pytest.mark.parametrize(
     ("call", "field"),
     [
@@ -58,8 +78,20 @@ def test_a_queue_is_paused_limited_and_listed(client):
         (lambda it: it.claim_task(capabilities=["a,b"]), "capabilities"),
         (lambda it: it.begin_session("agent", capabilities=[""]), "capabilities"),
         (lambda it: it.set_queue("t", max_running=-1), "max_running"),
+        (lambda it: it.set_queue("t", max_running_per_key=-1), "max_running_per_key"),
+        (lambda it: it.create_task("t", {}, concurrency_key=""), "concurrencyKey"),
+        (lambda it: it.create_task("t", {}, concurrency_key="k" * 256), "concurrencyKey"),
     ],
-    ids=["a word with a space", "too many words", "a word with a comma", "an empty word", "a negative limit"],
+    ids=[
+        "a word with a space",
+        "too many words",
+        "a word with a comma",
+        "an empty word",
+        "a negative limit",
+        "a negative limit by key",
+        "an empty key",
+        "a long key",
+    ],
 )
 def test_wrong_words_and_limits_are_refused(client, call, field):
     with pytest.raises(HoldfastError, match=field):

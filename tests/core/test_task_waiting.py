@@ -16,15 +16,15 @@ from tests.support import START
 from tests.task_commands import a_claimed
 
 DUE = NOW + 5 * SECOND
-REASONS = {tasks.DEPENDENCIES: {"unmet": 2}, tasks.ANSWER: {"question": "q1"}, tasks.ROOM: {"parked": True}}
-NOTHING = {"unmet": 0, "question": None, "parked": False}
+REASONS = {tasks.DEPENDENCIES: {"unmet": 2}, tasks.ANSWER: {"question": "q1"}}
+NOTHING = {"unmet": 0, "question": None}
 
 
 def waiting(reason: str, scheduled_at: int | None = None) -> Task:
     return tasks.create(Task("default", "t1", scheduled_at=scheduled_at, **REASONS[reason]), NOW)
 
 
-@pytest.mark.parametrize("reason", tasks.WAITS_FOR)
+@pytest.mark.parametrize("reason", REASONS)
 def test_a_waiting_task_cannot_be_claimed_and_the_refusal_says_why(reason):
     task = waiting(reason)
     assert (task.state, task.ready, task.waits_for) == (tasks.PENDING, False, reason)
@@ -34,7 +34,7 @@ def test_a_waiting_task_cannot_be_claimed_and_the_refusal_says_why(reason):
     assert caught.value.facts["waiting_for"] == reason
 
 
-@pytest.mark.parametrize("reason", tasks.WAITS_FOR)
+@pytest.mark.parametrize("reason", REASONS)
 def test_a_waiting_task_with_a_schedule_is_not_enqueued_by_the_sweep_when_it_is_due(reason):
     task = waiting(reason, DUE)
     assert (tasks.is_schedule_due(task, DUE), tasks.is_claimable(task, DUE), tasks.deadline(task)) == (
@@ -48,12 +48,12 @@ def test_a_waiting_task_with_a_schedule_is_not_enqueued_by_the_sweep_when_it_is_
 
 
 def test_a_task_that_waits_for_several_things_is_ready_after_the_last_of_them():
-    task = tasks.create(Task("default", "t1", unmet=1, question="q1", parked=True), NOW)
+    task = tasks.create(Task("default", "t1", unmet=1, question="q1"), NOW)
     seen = [task.waits_for]
-    for met in ({"unmet": 0}, {"question": None}, {"parked": False}):
+    for met in ({"unmet": 0}, {"question": None}):
         task = tasks.requeue_waiting(replace(task, **met), NOW)
         seen.append(task.waits_for)
-    assert seen == [tasks.DEPENDENCIES, tasks.ANSWER, tasks.ROOM, None]
+    assert seen == [tasks.DEPENDENCIES, tasks.ANSWER, None]
     assert task.ready
 
 

@@ -64,6 +64,12 @@ def test_a_queue_is_limited_and_a_wrong_limit_changes_nothing(dashboard):
     (queue,) = every(dashboard.engine.store, Queue)
     assert queue.max_running == 3
     assert "0 of at most 3" in text_of(shown(dashboard, path, cookie))
+    assert post(dashboard, path, cookie, act="limit", max_running="3", max_running_per_key="2").status == 303
+    wrong = post(dashboard, path, cookie, act="limit", max_running="1", max_running_per_key="x")
+    assert wrong.status == 400
+    (queue,) = every(dashboard.engine.store, Queue)
+    assert (queue.max_running, queue.max_running_per_key) == (3, 2)
+    assert "<dd>at most 2</dd>" in shown(dashboard, path, cookie)
     assert post(dashboard, path, cookie, act="limit", max_running="").status == 303
     assert every(dashboard.engine.store, Queue)[0].max_running is None
 

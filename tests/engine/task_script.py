@@ -94,6 +94,7 @@ class TaskScript(Script):
             unique_key=f"k{drawn['name']}" if extra in {2, 5} else None, tag="red" if extra == 1 else None,
             once=once(f"key-{drawn['lease']}", kind) if extra == 3 else None,
             requires=[None, None, "cpu", "cpu,gpu", "gpu", None][drawn["lease"]],
+            concurrency_key=[None, "north", "north", "south"][drawn["session"]],
             approval=self.approval(drawn) if drawn["session"] == 1 else None,
             **self.dependencies(drawn, extra), **base,
         )  # fmt: skip
@@ -158,6 +159,7 @@ class TaskScript(Script):
     def change_queue(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         opened = OpenQueue(**base, cause=CAUSE, type="a")
         changes = {"max_running": [None, 1, 2, 3][drawn["session"]], "paused": extra == 5}
+        changes["max_running_per_key"] = [None, 1, 1, 2, 3, None][drawn["lease"]]
         return Batch(**base, cause=CAUSE, items=(opened, ChangeQueue(**base, cause=CAUSE, type="a", changes=changes)))
 
     # -- holders -------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from holdfast.core.task import CLAIMED
 from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.engine.verbs.tasks.claiming import Claimed
+from holdfast.store.key_limits import NEAR
 from tests.proof_size import sized
 from tests.support import ACCOUNT, Futures, check_log, every, run, transact, wait_until
 from tests.task_commands import (
@@ -151,6 +152,82 @@ def test_waiting_claims_get_the_places_that_become_free_and_all_when_a_queue_is_
     assert sorted(taken(future.result(5))[0] for future in waiting[1:]) == ["t2", "t3"]
 
 
+# -- concurrency keys --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("types", [("work",), ()])
+def test_no_more_tasks_of_a_key_run_than_the_limit_also_within_a_batch(store, types):
+    limit(store, max_running_per_key=1)
+    transact(store, *(create(f"a{n}", concurrency_key="a") for n in range(3)), create("b1", concurrency_key="b"))
+    transact(store, create("c1", priority=0), create("c2", priority=0))
+    outcomes = transact(store, *(take(*types, seed=f"s{n}") for n in range(3)))
+    assert [taken(outcome) for outcome in outcomes] == [["a0"], ["b1"], ["c1"]]
+    assert taken(run(store, take(*types, seed="s3", limit=5))) == ["c2"]
+    assert taken(run(store, take(*types, seed="s4"))) == "Empty"
+    _, after = transact(store, complete("a0", "s0"), take(*types, seed="s5", limit=5))
+    assert taken(after) == ["a1"]
+    check_log(store)
+
+
+@pytest.mark.parametrize("able", ["", "gpu"])
+def test_a_full_key_hides_no_other_however_many_of_its_tasks_stand_first(store, able):
+    """More tasks of full keys stand first than are looked through, among those of each set of required words."""
+    limit(store, max_running_per_key=1)
+    words = able or None
+    flood = [create(f"a{n:03}", concurrency_key="a", requires=words) for n in range(NEAR + 5)]
+    last = [create("b1", concurrency_key="b", requires=words), create("z1", requires=words)]
+    transact(store, *flood, *last)
+    first = run(store, take("work", seed="s0", capabilities=able))
+    assert taken(first) == ["a000"]
+    assert taken(run(store, take(seed="s1", capabilities=able, limit=9))) == ["b1", "z1"]
+    _, again = transact(store, complete("a000", "s0"), take("work", seed="s2", capabilities=able, limit=9))
+    assert taken(again) == ["a001"]
+
+
+def test_a_task_that_has_just_come_due_counts_toward_its_key(store, clock):
+    limit(store, max_running_per_key=1)
+    due = clock.now + SECOND
+    transact(store, *(create(f"a{n}", concurrency_key="a", scheduled_at=due) for n in range(3)))
+    run(store, create("b1", concurrency_key="b", scheduled_at=due))
+    clock.now = due
+    assert taken(run(store, take("work", seed="s1", limit=2))) == ["a0", "b1"]
+    assert taken(run(store, take("work", seed="s2"))) == "Empty"
+
+
+def test_a_claim_by_id_is_refused_while_its_key_is_full(store):
+    limit(store, max_running_per_key=1)
+    transact(store, *(create(f"a{n}", concurrency_key="a") for n in range(2)), create("c1"), take_this("a0"))
+    with pytest.raises(NotYetClaimable, match="run with the concurrency key a") as caught:
+        run(store, take_this("a1", seed="s2"))
+    assert caught.value.facts == {"reason": "key_full"}
+    assert taken(run(store, take_this("c1", seed="s3"))) == ["c1"]
+    transact(store, offer_task("a0"), take_this("a0", seed="s4", offer="code-1"))
+    with pytest.raises(NotYetClaimable):
+        run(store, take_this("a1", seed="s5"))
+
+
+def test_a_limit_that_is_set_in_the_batch_of_a_claim_holds_for_it(store):
+    limit(store, paused=False)
+    transact(store, *(create(f"a{n}", concurrency_key="a") for n in range(4)), create("b1", concurrency_key="b"))
+    change = ChangeQueue(**BASE, type="work", changes={"max_running_per_key": 1})
+    _, claimed = transact(store, change, take("work", limit=2))
+    assert taken(claimed) == ["a0", "b1"]
+    change = ChangeQueue(**BASE, type="work", changes={"max_running_per_key": None})
+    _, claimed = transact(store, change, take("work", limit=2, seed="s2"))
+    assert taken(claimed) == ["a1", "a2"]
+
+
+def test_a_waiting_claim_gets_the_task_whose_key_becomes_free(memory, started):
+    engine, sink = started(memory), Futures()
+    for command in (*set_queue(max_running_per_key=1), *(create(f"a{n}", concurrency_key="a") for n in range(2))):
+        engine.call(command)
+    engine.call(take("work", seed="first"))
+    _, waiting = sink.send(engine, take("work", seed="second"), 30)
+    wait_until(lambda: engine.task_waiters.size(ACCOUNT) == 1)
+    engine.call(complete("a0", "first"))
+    assert taken(waiting.result(5)) == ["a1"]
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_limits_and_pauses_are_never_exceeded_by_two_servers(opened, started, kind):
     """Random steps of two engines; the log shows what ran when, in the order in which it was committed."""
@@ -165,7 +242,8 @@ def test_limits_and_pauses_are_never_exceeded_by_two_servers(opened, started, ki
                 move = draw.random()
                 seed = f"{number}-{turn}"
                 if move < 0.35:
-                    engine.call(create(f"t{seed}", type=draw.choice(["a", "b"])))
+                    key = draw.choice([None, "k1", "k2", "k3"])
+                    engine.call(create(f"t{seed}", type=draw.choice(["a", "b"]), concurrency_key=key))
                 elif move < 0.7:
                     got = engine.call(take(*draw.choice([("a",), ("b",), ()]), seed=seed, limit=draw.randint(1, 3)))
                     held += [(each.task.id, each.lease_id) for each in getattr(got, "taken", ())]
@@ -174,6 +252,7 @@ def test_limits_and_pauses_are_never_exceeded_by_two_servers(opened, started, ki
                     engine.call(draw.choice([complete, fail, hand_back])(task_id, None, lease_id=lease_id))
                 else:
                     changes = {"max_running": draw.choice([1, 2, 3, 5]), "paused": draw.random() < 0.3}
+                    changes["max_running_per_key"] = draw.choice([1, 1, 2, 4])
                     for command in set_queue("a", **changes):
                         engine.call(command)
                         engine.store.await_open_batches()
@@ -192,8 +271,9 @@ def test_limits_and_pauses_are_never_exceeded_by_two_servers(opened, started, ki
 
 
 def count_violations(events):
-    """Claims of queue `a` while it was paused or full, by the log alone."""
-    queue, running, kinds, found = {"paused": False, "max_running": None}, set(), {}, []
+    """Claims of queue `a` while it was paused or full, or the key of the task was, by the log alone."""
+    queue = {"paused": False, "max_running": None, "max_running_per_key": None}
+    running, kinds, keys, found = set(), {}, {}, []
     for event in events:
         noun, _, row_id = event.subject.partition(":")
         data = json.loads(event.data)
@@ -201,11 +281,15 @@ def count_violations(events):
             queue |= {name: data[name] for name in queue if name in data}
         elif noun == "task":
             kinds.setdefault(row_id, data.get("type"))
+            keys.setdefault(row_id, data.get("concurrency_key"))
             if kinds[row_id] != "a" or "state" not in data:
                 continue
             running.discard(row_id)
             if data["state"] == CLAIMED:
                 if queue["paused"] or (queue["max_running"] is not None and len(running) >= queue["max_running"]):
+                    found.append(event)
+                alike = [other for other in running if keys[row_id] is not None and keys[other] == keys[row_id]]
+                if queue["max_running_per_key"] is not None and len(alike) >= queue["max_running_per_key"]:
                     found.append(event)
                 running.add(row_id)
     return found

@@ -18,6 +18,7 @@ from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
 from holdfast.store.changes import Changes
 from holdfast.store.contract import Rerun, RowsLocked
+from holdfast.store.key_limits import KeyedClaim
 from holdfast.store.memory.reader import MemoryReader
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
@@ -112,11 +113,13 @@ class DatabaseTransaction(MemoryTransaction):
         found = super()._ready(account, task_type, capabilities, limit + len(locks), wall)
         return [key for key in found if key not in locks] if locks else found
 
+    def _with_room(self, claim: KeyedClaim, wall: Instant) -> Iterator[Key]:
+        return (key for key in super()._with_room(claim, wall) if key not in self.database.locks)
+
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int] | None:  # type: ignore[override]
         if not self.database.world.faults.overlaps:
             return None
-        wall = self.database.wall()
-        find = super()._ready
+        find, wall = super()._ready, self.database.wall()
         ready = {(*queue, ""): {*find(*queue, "", most, wall)} for *queue, most in needs.ready}
         most = {(*queue, ""): number for *queue, number in needs.ready}
         return {queue: min(len(keys), most[queue]) for queue, keys in ready.items()}

@@ -142,6 +142,7 @@ def queued_rows(draw) -> Task:
         scheduled_at=draw(st.none() | instants) if ready else draw(instants),
         place=draw(instants),
         requires=draw(required),
+        concurrency_key=draw(st.sampled_from([None, "k1", "k2"])),
     )
 
 

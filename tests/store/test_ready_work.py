@@ -30,11 +30,12 @@ def test_ready_work_is_listed_by_type_and_required_words(store):
         a_task("t7", type="other", requires="arm"),
         a_claimed("t8", type="held"),
         a_task("t9", account="another"),
+        a_task("t10", place=START + 1, priority=1, concurrency_key="k"),
     )
     with store.read() as reader:
         found, first = reader.ready_work(ACCOUNT, 100), reader.ready_work(ACCOUNT, 2)
     assert found == expected(store)
     assert [(each.type, each.requires, each.count) for each in found] == [
-        ("other", "arm", 1), ("work", "", 2), ("work", "gpu", 2), ("work", "gpu,repo:shop", 1),
+        ("other", "arm", 1), ("work", "", 3), ("work", "gpu", 2), ("work", "gpu,repo:shop", 1),
     ]  # fmt: skip
     assert first == found[:2]

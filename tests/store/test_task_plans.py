@@ -20,7 +20,7 @@ from tests.support import ACCOUNT, START, DrivenClock, make_store
 
 postgres, sqlite = (postgres_ready, postgres_queries), (sqlite_ready, sqlite_queries)
 
-ROWS, ACCOUNTS, SETS = 6_000, 5, 20
+ROWS, ACCOUNTS, SETS, KEYS = 6_000, 5, 20, 10
 DUE = 10
 """How many tasks of each account and kind have passed their deadline."""
 
@@ -28,7 +28,7 @@ FILL = f"""
 WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n < {ROWS - 1}),
     kinds AS (SELECT n, n % 6 AS kind, n / 6 AS place FROM numbers)
 INSERT INTO tasks (account, id, version, changed_at, type, payload, priority, max_attempts, lease_duration, created_at,
-    tag, state, ready, scheduled_at, place, expires_at, requires)
+    tag, state, ready, scheduled_at, place, expires_at, requires, concurrency_key)
 SELECT CASE place % {ACCOUNTS} WHEN 0 THEN '{ACCOUNT}' ELSE 'account' || place % {ACCOUNTS} END, 't' || (100000 + n), 1,
     {START}, 'work', '{{}}', n % 7, 3, 1, {START}, 'tag' || place % 30,
     CASE kind WHEN 0 THEN 'pending' WHEN 1 THEN 'pending' WHEN 2 THEN 'claimed' WHEN 3 THEN 'completed'
@@ -37,14 +37,15 @@ SELECT CASE place % {ACCOUNTS} WHEN 0 THEN '{ACCOUNT}' ELSE 'account' || place %
     CASE WHEN kind = 1 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END,
     {START} + n,
     CASE WHEN kind = 2 THEN CASE WHEN place < {DUE * ACCOUNTS} THEN {START} - 1 ELSE {START} + n END END,
-    CASE WHEN place / {ACCOUNTS} % 2 = 1 THEN 'cpu,word' || (10 + place / {ACCOUNTS} / 2 % {SETS}) END
+    CASE WHEN place / {ACCOUNTS} % 2 = 1 THEN 'cpu,word' || (10 + place / {ACCOUNTS} / 2 % {SETS}) END,
+    CASE WHEN place / {ACCOUNTS} % 4 = 0 THEN 'key' || (10 + place / {ACCOUNTS} / 4 % {KEYS}) END
 FROM kinds
 """
 COUNTS = "INSERT INTO task_counts SELECT account, type, state, count(*) FROM tasks GROUP BY account, type, state"
 
 QUERIES = {
-    # name: (index, how many rows it may touch, whether their order must come from the index)
-    "READY": ("tasks_ready", 5, True),
+    # name: (index, or several, how many rows it may touch, whether their order must come from the index)
+    "READY": ("tasks_ready tasks_with_key_order", 5, True),
     "READY_ANY": ("tasks_ready_any", 5, True),
     "DUE_TASKS": ("tasks_ripe", DUE * ACCOUNTS, False),
     "DUE_TASKS_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
@@ -143,7 +144,7 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     assert of_tasks
     assert {node["Node Type"] for node in of_tasks} <= {"Index Scan", "Index Only Scan"}
     if not name.startswith("DUE_"):  # few tasks have come due, so either of the two indexes is fine
-        assert index in {node["Index Name"] for node in of_tasks}
+        assert set(index.split()) <= {node["Index Name"] for node in of_tasks}
     touched = [node["Actual Rows"] * node["Actual Loops"] + node.get("Rows Removed by Filter", 0) for node in of_tasks]
     assert max(touched) <= most, f"{name} touched {touched} of {ROWS}"
     sorts = [node for node in nodes(plan) if "Sort" in node["Node Type"]]
@@ -171,6 +172,13 @@ STEPS = {
     "READY_NEAR": ("tasks_requiring_order", sqlite_ready.NEAR, True),
     "READY_NEAR_ANY": ("tasks_requiring_order_any", sqlite_ready.NEAR, True),
     "READY_SET": ("tasks_requiring", 1, True),
+    "READY_TYPES": ("tasks_ready", 1, True),
+    "GROUPED_TYPES": ("tasks_grouped", 1, True),
+    "KEYED_NEAR": ("tasks_with_key_order", sqlite_ready.NEAR, True),
+    "REQUIRING_NEAR": ("tasks_requiring_order", sqlite_ready.NEAR, True),
+    "KEYED_HEADS": ("tasks_grouped", 5 * KEYS, False),
+    "KEYLESS_HEADS": ("tasks_grouped", 5, False),
+    "DUE_HEADS": ("tasks_ripe", DUE * ACCOUNTS, False),
     "READY_SET_ANY": ("tasks_requiring_any", 1, True),
     "DUE_SETS": ("tasks_ripe", DUE * ACCOUNTS, False),
     "DUE_SETS_ANY": ("tasks_ripe", DUE * ACCOUNTS, False),
@@ -183,6 +191,13 @@ def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
     index = "sqlite_autoindex_tasks_1" if index == "tasks_pkey" else index
     arguments = {
         "READY": (ACCOUNT, "work", 5),
+        "READY_TYPES": (ACCOUNT,),
+        "GROUPED_TYPES": (ACCOUNT,),
+        "KEYED_NEAR": (ACCOUNT, "work"),
+        "REQUIRING_NEAR": (ACCOUNT, "work"),
+        "KEYED_HEADS": (ACCOUNT, "work", '[""]', 5, '["key10"]'),
+        "KEYLESS_HEADS": (ACCOUNT, "work", '["cpu,word10"]', 5),
+        "DUE_HEADS": (ACCOUNT, "work", START),
         "READY_ANY": (ACCOUNT, 5),
         "DUE_TASKS": (ACCOUNT, "work", START, 5),
         "DUE_TASKS_ANY": (ACCOUNT, START, 5),
@@ -204,9 +219,10 @@ def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
     assert of_tasks
     assert all(step.startswith("SEARCH") for step in of_tasks), steps
     # Few tasks have come due, so any of their indexes is fine, but not the key of all tasks.
-    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("DUE_") else {index}
+    indexes = {"tasks_ripe", "tasks_scheduled"} if name.startswith("DUE_") else {*index.split()}
     times = {"tasks_scheduled", "tasks_deadline", "tasks_releasing"}
     assert all(any(f"INDEX {each} " in step for each in indexes | times) for step in of_tasks), steps
-    assert any(f"INDEX {each} " in step for each in indexes for step in of_tasks), steps
+    used = {each for each in indexes for step in of_tasks if f"INDEX {each} " in step}
+    assert used if name.startswith("DUE_") else used == indexes, steps
     is_sorted_again = name.endswith(".within_bytes")  # only the page itself, which is small
     assert is_sorted_again or not (ordered and any("TEMP B-TREE" in step for step in steps)), steps

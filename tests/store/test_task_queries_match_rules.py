@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
@@ -17,6 +18,7 @@ from holdfast.core.lease import ELECTION, JOB, Lease, is_live
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING, Task
 from holdfast.core.task.capabilities import combine, may_take
+from holdfast.core.task.queue import Queue
 from holdfast.engine.view import View
 from holdfast.store.contract import TaskPath
 from holdfast.store.contract.reads import HeldCounts
@@ -106,6 +108,41 @@ def test_the_first_tasks_that_a_worker_may_take_are_loaded(fresh, rows, names, l
     able = combine(claim[0], agent.capabilities if claim[1] else None)
     view = load_queues(fresh(*rows, agent), "a", names, limit, claim, ("a", ""))
     assert drained(view, "a", names, able)[:limit] == claimable(rows, "a", names, able)[:limit]
+
+
+@with_examples
+@given(
+    rows=queues,
+    names=st.sampled_from(QUEUES),
+    limit=st.integers(1, 3),
+    able=st.sampled_from(["", "gpu", "cpu,gpu,repo:shop"]),
+    held=st.lists(st.sampled_from(["k1", "k2"]), max_size=3),
+    most=st.integers(0, 3),
+)
+def test_the_first_tasks_whose_keys_have_room_are_loaded(fresh, *, rows, names, limit, able, held, most):
+    running = [Task("a", f"h{number}", type="x", state=CLAIMED, concurrency_key=key) for number, key in enumerate(held)]
+    store = fresh(*rows, *running, Queue("a", "x", max_running_per_key=most))
+    types = names or ("",)
+    view = load_view(
+        store,
+        ready=tuple(("a", name, limit) for name in types),
+        requiring=tuple(("a", name, able, "") for name in types),
+        queues=tuple(("a", name) for name in types),
+    )
+    assert drained(view, "a", names, able)[:limit] == with_room(rows, held, names, able, most)[:limit]
+
+
+def with_room(rows, held, names, able, most):
+    """The claimable tasks that claims would get in order, of each key in the queue x no more than the limit."""
+    by_id, used, found = {row.id: row for row in rows}, Counter(held), []
+    for task_id in claimable(rows, "a", names, able):
+        row = by_id[task_id]
+        if row.type == "x" and row.concurrency_key is not None:
+            if used[row.concurrency_key] >= most:
+                continue
+            used[row.concurrency_key] += 1
+        found.append(task_id)
+    return found
 
 
 @with_examples

@@ -85,10 +85,12 @@ def test_no_skipped_task_is_reported_when_there_is_none(postgres_store, other):
         assert ids(view) == ["t1"]
 
 
+@pytest.mark.parametrize("setting", ["max_running", "max_running_per_key"])
 @pytest.mark.parametrize("second_type", ["work", ""])
-def test_claims_of_a_queue_with_settings_follow_each_other(postgres_store, other, second_type):
+def test_claims_of_a_queue_with_settings_follow_each_other(postgres_store, other, second_type, setting):
     """The second one waits until the first has ended: what it counts then is exact."""
-    put(postgres_store, a_task("t1"), a_task("t2"), Queue(ACCOUNT, "work", max_running=1))
+    rows = [a_task(task_id, concurrency_key="k") for task_id in ("t1", "t2")]
+    put(postgres_store, *rows, Queue(ACCOUNT, "work", **{setting: 1}))
     with postgres_store.transaction() as first:
         view = View(first.load(claim_of("work")))
         assert ids(view) == ["t1"]
@@ -97,6 +99,16 @@ def test_claims_of_a_queue_with_settings_follow_each_other(postgres_store, other
         first.save(view.changes([]))
     with other.transaction() as second:
         assert ids(View(second.load(claim_of(second_type)))) == []
+
+
+def test_a_locked_task_of_a_queue_with_a_limit_for_each_key_is_skipped_and_reported(postgres_store, other):
+    rows = [a_task(f"t{number}", concurrency_key=f"k{number}") for number in range(3)]
+    put(postgres_store, *rows, Queue(ACCOUNT, "work", max_running_per_key=1))
+    with postgres_store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=(rows[0].key,))]))
+        view = View(second.load(claim_of("work")))
+        assert view.has_locked_tasks(second.count_claimable(claim_of("work")))
+        assert ids(view) == ["t1", "t2"]
 
 
 def claim_of(task_type):

@@ -50,7 +50,7 @@ class View:
         """Whether a claim got fewer tasks than it asked for."""
         self.dependents, self.new_dependents = rows.dependents, dict[tuple[str, str], list[str]]()
         """(account, task): ids of tasks that depend on it, those that were loaded and those that this batch made."""
-        self._damaged = rows.damaged
+        self._damaged, self._has_skipped = rows.damaged, rows.skipped
         self._loaded = rows.rows
         self._rows = dict(rows.rows)
         self._webhook_counts = rows.webhook_counts
@@ -61,8 +61,8 @@ class View:
         self._counts = LiveCounts(rows)
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
-        self.queues = QueueLimits(self._rows, rows.damaged, rows.running)
-        self._ready = ReadyHeap(self.wall, self._rows)
+        self.queues = QueueLimits(self._rows, rows.damaged, rows.running, rows.running_by_key)
+        self._ready = ReadyHeap(self.wall, self._rows, self.queues.is_key_full)
         self._indexes = Indexes(self._rows)
         for row in self._rows.values():
             self._index(row)
@@ -134,7 +134,7 @@ class View:
         loaded = Counter((row.account, row.type, row.requires or "") for row in rows)
         for error in self._damaged.values():
             loaded[error.key[0], str(error.columns.get("type")), str(error.columns.get("requires") or "")] += 1
-        return any(count > count_loaded(loaded, queue) for queue, count in counted.items())
+        return self._has_skipped or any(count > count_loaded(loaded, queue) for queue, count in counted.items())
 
     def live_locks(self, account: str, principal: str) -> int:
         """How many live locks the principal has, this batch's included."""

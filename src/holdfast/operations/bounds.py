@@ -73,7 +73,7 @@ CLAIMED_TASK_LEASE = Range(TASK_LEASE.least, MAX_CLAIMED_LEASE)
 """Seconds to which a claim may lengthen the lease of a task."""
 TASK_DELAY = Range(0, MAX_DELAY)
 TASK_MAX_RUN = Range(1, 30 * DAY)
-TASK_UNIQUE_KEY = Length(255, least=1)
+TASK_UNIQUE_KEY = TASK_CONCURRENCY_KEY = Length(255, least=1)
 TASK_LABEL = Length(255)
 TASK_DEPENDENCIES = Count(100)
 TASK_REF = Length(255, least=1)
@@ -241,9 +241,9 @@ FIELDS: dict[str, dict[str, Bound]] = {
         "dependsOn": TASK_DEPENDENCIES,
         "tag": TASK_LABEL,
         "createdBy": TASK_LABEL,
-        "reviewedBy": TASK_LABEL,
-        "source": TASK_LABEL,
+        **dict.fromkeys(("reviewedBy", "source"), TASK_LABEL),
         "requires": TASK_REQUIRES,
+        "concurrencyKey": TASK_CONCURRENCY_KEY,
     },
     "claim_task": {"types": MORE_TYPES, "limit": TASK_CLAIM_LIMIT, "wait_seconds": WAIT, **_CLAIMER},
     "claim_task_by_id": {**_CLAIMER, "offer": OFFER_CODE},
@@ -268,7 +268,7 @@ FIELDS: dict[str, dict[str, Bound]] = {
     "list_tasks": {"limit": TASK_PAGE, **dict.fromkeys(_TASK_TEXTS, QUERY_TEXT)},
     "task_dependencies": {"limit": TASK_PAGE, "cursor": QUERY_TEXT},
     "list_queues": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},
-    "set_queue": {"max_running": QUEUE_LIMIT},
+    "set_queue": {"max_running": QUEUE_LIMIT, "max_running_per_key": QUEUE_LIMIT},
     "task_events": {"after": EVENT_CURSOR, "limit": TASK_EVENT_PAGE},
     "begin_session": {"name": SESSION_NAME, "secret": SESSION_SECRET, "ttl_seconds": SESSION_TTL, **_BEGIN},
     "list_sessions": {"limit": SESSION_PAGE, "cursor": QUERY_TEXT},

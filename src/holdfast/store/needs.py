@@ -39,6 +39,8 @@ class Needs(msgspec.Struct, frozen=True):
     account that has settings."""
     queues_of: tuple[tuple[str, str], ...] = ()
     """(account, task): the same for the queues of these tasks."""
+    key_limits: tuple[tuple[str, str, int], ...] = ()
+    """(account, type, limit): the limit for each concurrency key that this command may set for a queue in `queues`."""
     spare: int = 0
     """How many ready tasks this command may take by id: claims in the same batch load that many more."""
     unique_keys: tuple[tuple[str, str], ...] = ()
@@ -79,6 +81,7 @@ class AllNeeds(msgspec.Struct):
     requiring: list[tuple[str, str, str, str, int]] = []
     queues: list[tuple[str, str]] = []
     queues_of: list[tuple[str, str]] = []
+    key_limits: list[tuple[str, str, int]] = []
     unique_keys: list[tuple[str, str]] = []
     dependents: list[tuple[str, str]] = []
     same_key_as: list[tuple[str, str]] = []
@@ -98,10 +101,19 @@ class AllNeeds(msgspec.Struct):
         limited = {queue.account for queue in queues}
         return sorted({account for account, task_type, _ in self.ready if not task_type and account in limited})
 
+    def limits_to_set(self, queue: Queue) -> list[int]:
+        """The limits for each concurrency key that commands of the batch may set for a queue."""
+        return [limit for account, name, limit in self.key_limits if (account, name) == (queue.account, queue.id)]
+
     def of_any_type(self) -> AllNeeds:
         """The needs with only those claims that name no type."""
         ready, requiring = ([queue for queue in found if not queue[1]] for found in (self.ready, self.requiring))
         return replace(self, ready=ready, requiring=requiring)
+
+    def without_queues(self, queues: set[tuple[str, str]]) -> AllNeeds:
+        """The needs without the claims that name one of these queues."""
+        ready = [claim for claim in self.ready if claim[:2] not in queues]
+        return replace(self, ready=ready, requiring=[claim for claim in self.requiring if claim[:2] not in queues])
 
     def in_open_queues(self, closed: set[tuple[str, str]], types: dict[str, list[str]]) -> AllNeeds:
         """The needs with claims of any type as claims of each type whose queue is open.

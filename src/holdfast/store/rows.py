@@ -57,6 +57,10 @@ class Rows(msgspec.Struct):
     """By account: what it has used of its plan."""
     running: dict[tuple[str, str], int] = {}
     """(account, type) of the loaded queues with settings: how many of their tasks are claimed."""
+    running_by_key: dict[tuple[str, str], dict[str, int]] = {}
+    """(account, type) of those with a limit for each concurrency key, or that get one: how many run, by key."""
+    skipped: bool = False
+    """Whether another server has locked tasks of such queues that claims could take."""
     held_tasks: dict[str, int] = {}
     """By account whose usage was asked for: how many of its tasks are held."""
     damaged: dict[Key, DamagedRow] = {}
@@ -109,6 +113,11 @@ class LoadedRows:
     def queues(self) -> list[Queue]:
         """The queues with settings."""
         return [row for row in self.rows.values() if isinstance(row, Queue)]
+
+    def capabilities_of(self, account: str, session: str) -> str | None:
+        """What a session can do."""
+        found = self.rows.get((Session.table, account, session))
+        return found.capabilities if isinstance(found, Session) else None
 
     def questions(self) -> set[tuple[str, str]]:
         """(account, question) of every task that waits for an answer, or would if it was requeued."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec.structs import replace
 
 from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.row import Instant
-from holdfast.core.task import Task
+from holdfast.core.task import PENDING, ROOM, Task
 from holdfast.store.contract import Reader, TaskPath
+from holdfast.transport.room import Room
 
 NEWEST = "tsk_~"
 """Cursor that sorts after every task id."""
@@ -41,6 +43,11 @@ class TaskFilter(msgspec.Struct, frozen=True, kw_only=True):
             unique_key=self.key or None,
             waits_for=self.waits_for or None,
         )
+
+    @property
+    def without_room(self) -> TaskFilter:
+        """The other conditions of one for tasks that wait for room: they are pending, and wait for nothing else."""
+        return replace(self, waits_for="", state=self.state or PENDING)
 
     def matches(self, task: Task) -> bool:
         """Whether a task meets every condition."""
@@ -76,13 +83,16 @@ def find_tasks(
 
     At most `scan_limit` tasks are read, so a filter that few tasks match gets a short page and a cursor.
     """
+    room = Room(reader, account) if filters.waits_for == ROOM else None
+    if room is not None:
+        filters = filters.without_room
     found: list[Task] = []
     scanned = size = 0
     while scanned < scan_limit:
         page = reader.tasks(account, filters.path, before, SCAN_PAGE, PAGE_BYTES)
         scanned += len(page)
         for task in page:
-            if filters.matches(task):
+            if filters.matches(task) and (room is None or room.is_lacking(task)):
                 if len(found) == limit or size >= PAGE_BYTES:
                     return TaskPage(found, before, reader.now, reader.wall)
                 found.append(task)

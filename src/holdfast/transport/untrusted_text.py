@@ -8,7 +8,18 @@ FIELDS = frozenset(
     {
         *("owner", "worker", "claimedBy", "by", "name", "job_id", "subject", "metadata", "space", "paths"),
         *("note", "checkpoint", "progress", "reason", "failureReason", "cancelReason", "errorCode"),
-        *("type", "payload", "result", "outputId", "uniqueKey", "tag", "createdBy", "reviewedBy", "source"),
+        *(
+            "type",
+            "payload",
+            "result",
+            "outputId",
+            "uniqueKey",
+            "concurrencyKey",
+            "tag",
+            "createdBy",
+            "reviewedBy",
+            "source",
+        ),
         *("last_action", "next_action", "context", "context_hash", "memory_ref"),
         *("previous", "previousAttempt", "data", "to", "question", "choices", "on_timeout"),
     }

@@ -16,6 +16,22 @@ class QueueMethods(Caller[R]):
         """Read the settings of a queue and how many of its tasks run."""
         return self.call("read_queue", type=type)
 
-    def set_queue(self, type: str, *, paused: bool | None = None, max_running: int | None = None) -> R:
-        """Pause a queue, or limit how many of its tasks run; 0 removes a limit. What runs goes on."""
-        return self.call("set_queue", type=type, paused=paused, max_running=max_running)
+    def set_queue(
+        self,
+        type: str,
+        *,
+        paused: bool | None = None,
+        max_running: int | None = None,
+        max_running_per_key: int | None = None,
+    ) -> R:
+        """Pause a queue, or limit how many of its tasks run, in all or with the same concurrency key.
+
+        0 removes a limit. What runs goes on.
+        """
+        return self.call(
+            "set_queue",
+            type=type,
+            paused=paused,
+            max_running=max_running,
+            max_running_per_key=max_running_per_key,
+        )

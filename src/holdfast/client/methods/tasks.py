@@ -34,6 +34,7 @@ class TaskMethods(Caller[R]):
         deadline_at: str | None = None,
         max_run_seconds: int | None = None,
         requires: list[str] | None = None,
+        concurrency_key: str | None = None,
         approval: bool | dict[str, Any] | None = None,
     ) -> R:
         """Create a task in the queue of its type.
@@ -42,7 +43,8 @@ class TaskMethods(Caller[R]):
         `depends_on` are ids or unique keys of tasks that must complete first; if one fails, the task waits on (`hold`),
         is cancelled (`cancel`) or runs (`run`), by `on_dependency_failure`. Only a worker that has all the capabilities
         that it `requires` gets it. `deadline_at` ends the task, `max_run_seconds` each attempt: no lease lasts longer.
-        With `approval` a person must approve it before the first claim.
+        No more tasks with the same `concurrency_key` run at once than their queue allows for each key. With `approval`
+        a person must approve it before the first claim.
         """
         return self.call(
             "create_task",
@@ -65,6 +67,7 @@ class TaskMethods(Caller[R]):
             deadline_at=deadline_at,
             max_run_seconds=max_run_seconds,
             requires=requires,
+            concurrency_key=concurrency_key,
             approval=approval,
         )
 

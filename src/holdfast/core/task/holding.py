@@ -23,7 +23,6 @@ from holdfast.core.task.row import (
     HANDED_OVER,
     PENDING,
     RESTORED,
-    ROOM,
     Task,
     last_attempt,
     lease_ttl,
@@ -74,7 +73,6 @@ def claim(task: Task, by: Claim, *, proof: str, token: int, now: Instant, wall: 
 _AWAITED = {
     DEPENDENCIES: "other tasks to complete",
     ANSWER: "the answer to a question",
-    ROOM: "the end of other tasks with its concurrency key",
 }
 
 

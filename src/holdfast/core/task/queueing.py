@@ -16,7 +16,6 @@ from holdfast.core.task.row import (
     EXPIRED,
     FAILED,
     PENDING,
-    ROOM,
     Task,
     last_attempt,
 )
@@ -59,6 +58,7 @@ def replace_work(task: Task, new: Task, wall: Instant) -> Task:
         deadline_at=new.deadline_at,
         max_run=new.max_run,
         requires=new.requires,
+        concurrency_key=new.concurrency_key,
         question=None,
         answered=None,
     )
@@ -107,9 +107,7 @@ def waiting_reason(task: Task) -> str | None:
     """What a task waits for beside its schedule, if anything: the first reason that will take longest as a rule."""
     if task.unmet:
         return DEPENDENCIES
-    if task.question is not None:
-        return ANSWER
-    return ROOM if task.parked else None
+    return ANSWER if task.question is not None else None
 
 
 def requeue_waiting(task: Task, wall: Instant) -> Task:

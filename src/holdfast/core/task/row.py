@@ -27,7 +27,10 @@ DEAD_CAUSES = (EXHAUSTED, PERMANENT, LAPSED, DEADLINE, UNANSWERED)
 
 DEPENDENCIES, ANSWER, ROOM = "dependencies", "answer", "room"
 WAITS_FOR = (DEPENDENCIES, ANSWER, ROOM)
-"""What a pending task can wait for, beside its schedule: other tasks, a person, or the end of tasks that run."""
+"""What a pending task can wait for, beside its schedule: other tasks, a person, or the end of tasks that run.
+
+No row says that it waits for room: it is in its queue, and `queue.lacks_room` tells from the settings of the queue.
+"""
 
 
 class Attempt(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -52,7 +55,7 @@ class Task(Row, frozen=True):
     noun: ClassVar[str] = "task"
     hashed: ClassVar[frozenset[str]] = frozenset({"payload", "result", "checkpoint", "ended_checkpoint", "answered"})
     json: ClassVar[frozenset[str]] = frozenset({"backoff", "progress", "ended", "offer", "depends_on"})
-    booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested", "parked", "awaited"})
+    booleans: ClassVar[frozenset[str]] = frozenset({"ready", "cancel_requested", "awaited"})
     unlogged: ClassVar[frozenset[str]] = frozenset({"awaited", "releasing"})
     # A renewal changes none of these, so it updates no index but the one by deadline.
     column_groups: ClassVar[tuple[tuple[str, ...], ...]] = (
@@ -63,7 +66,7 @@ class Task(Row, frozen=True):
         (
             "state", "ready", "scheduled_at", "place", "attempt_count", "attempt", "worker", "principal", "session",
             "proof", "token", "claimed_at", "offer", "lengthened_to", "waits_for", "planned_at", "unmet", "question",
-            "parked", "run_until", "unmet_flags", "answered",
+            "run_until", "unmet_flags", "answered",
         ),
         ("result", "output_id", "failure_reason", "dead_cause", "resolved_at", "ended", "ended_checkpoint"),
         ("note", "checkpoint", "progress", "cancel_requested", "cancel_reason"),
@@ -131,8 +134,6 @@ class Task(Row, frozen=True):
     """How many of the tasks in `depends_on` have not completed."""
     question: str | None = None
     """The open question that a person must answer first."""
-    parked: bool = False
-    """Whether as many tasks as allowed run with its concurrency key."""
     # Conditions that were set when it was created.
     depends_on: str | None = None
     """The ids of the tasks that must complete first, as a JSON array."""
@@ -140,6 +141,7 @@ class Task(Row, frozen=True):
     requires: str | None = None
     """The capabilities that a worker must have, sorted, separated by commas."""
     concurrency_key: str | None = None
+    """Of tasks with the same one, only so many run at once as their queue allows for each key."""
     deadline_at: Instant | None = None
     """When it ends, finished or not, by the wall clock."""
     max_run: Instant | None = None

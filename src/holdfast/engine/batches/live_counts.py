@@ -21,6 +21,7 @@ class LiveCounts:
         self.held_tasks = rows.held_tasks
         self.spaces = rows.spaces
         self.running = rows.running
+        self.running_by_key = rows.running_by_key
         self.is_needed = bool(
             rows.held_tasks or rows.lock_counts or rows.election_counts or rows.spaces or rows.running
         )
@@ -33,6 +34,9 @@ class LiveCounts:
                 self.held_tasks[row.account] += step
             if row.state == CLAIMED and (row.account, row.type) in self.running:
                 self.running[row.account, row.type] += step
+                by_key = self.running_by_key.get((row.account, row.type))
+                if by_key is not None and row.concurrency_key is not None:
+                    by_key[row.concurrency_key] = by_key.get(row.concurrency_key, 0) + step
         elif isinstance(row, Lease):
             owner = (row.account, row.principal or "")
             if owner in self.locks and counts_toward_limit(row, LOCK, now):

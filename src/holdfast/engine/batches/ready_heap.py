@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Container, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.task import Task, is_claimable, queue_order
@@ -16,14 +16,20 @@ Entry = tuple[int, Instant, str]
 class ReadyHeap:
     """One heap for each account, type and set of required words.
 
-    The entry of a task that has changed is dropped when it reaches the top.
+    The entry of a task that has changed is dropped when it reaches the top. That of a task whose concurrency key is
+    full is set aside then, until the key has room.
     """
 
-    def __init__(self, now: Instant, rows: Mapping[Key, Row]) -> None:
+    def __init__(
+        self, now: Instant, rows: Mapping[Key, Row], is_key_full: Callable[[str, str, str | None], bool]
+    ) -> None:
         self._now = now
         self._rows = rows
+        self._is_key_full = is_key_full
         self._heaps: dict[str, dict[str, dict[str, list[Entry]]]] = {}
         """By account, type and required words."""
+        self._without_room: dict[tuple[str, str, str], list[Key]] = {}
+        """By account, type and concurrency key: tasks that were set aside."""
 
     def add(self, task: Task) -> None:
         """Add the task if it is claimable."""
@@ -36,6 +42,7 @@ class ReadyHeap:
 
         Queues in `closed` are left out.
         """
+        self._return_with_room(account)
         queues = self._heaps.get(account, {})
         heaps = [
             heap
@@ -48,9 +55,20 @@ class ReadyHeap:
             heap = found[0] if len(found) == 1 else min(found)
             task = self._rows.get((Task.table, account, heap[0][-1]))
             if isinstance(task, Task) and is_claimable(task, self._now) and queue_order(task) == heap[0]:
-                return task
+                if not self._is_key_full(account, task.type, task.concurrency_key):
+                    return task
+                group = (account, task.type, task.concurrency_key or "")
+                self._without_room.setdefault(group, []).append(task.key)
             heapq.heappop(heap)
         return None
+
+    def _return_with_room(self, account: str) -> None:
+        """Put back the tasks that were set aside and whose keys have room now, as they are now."""
+        for group in [group for group in self._without_room if group[0] == account and not self._is_key_full(*group)]:
+            for key in self._without_room.pop(group):
+                task = self._rows.get(key)
+                if isinstance(task, Task):
+                    self.add(task)
 
 
 def count_loaded(loaded: Counter[tuple[str, str, str]], queue: tuple[str, str, str]) -> int:

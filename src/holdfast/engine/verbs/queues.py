@@ -52,6 +52,12 @@ class ChangeQueue(QueueCommand, frozen=True, kw_only=True):
     changes: dict[str, bool | int | None]
     """The settings to change, by their names."""
 
+    def needs(self) -> Needs:
+        """The queue, and what claims in the batch need after the change."""
+        limit = self.changes.get("max_running_per_key")
+        limits = () if limit is None else ((self.account, self.type, limit),)
+        return Needs(queues=((self.account, self.type),), key_limits=limits)
+
     def decide(self, view: View) -> QueueState:
         """The queue with its new settings."""
         queue = view.find(Queue, self.account, self.type)

@@ -48,7 +48,7 @@ class TaskWaiters(Waiters):
         """Tickets that were trying when another process may have created tasks."""
         self._arrivals = count()
         self._closed: set[Queue] = set()
-        """Queues that were paused or full when a waiting claim looked into them."""
+        """Queues that were paused or full, or had full keys, when a waiting claim looked into them."""
 
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
         """Handle a claim that found no task: it waits for those that require no more than it was made with."""
@@ -65,7 +65,7 @@ class TaskWaiters(Waiters):
         self._submit_all(tries)
 
     def reopen(self, queues: Mapping[Queue, int]) -> None:
-        """Wake tickets for the places that became free in queues that were full, or whose settings changed."""
+        """Wake tickets for the places that became free in queues or keys that were full, or whose settings changed."""
         if self._closed.isdisjoint(queues):
             return
         with self._lock:

@@ -186,6 +186,9 @@ class Statistics(Protocol):
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, count), where the count is not zero."""
 
+    def running_keys(self, account: str, task_type: str) -> dict[str, int]:
+        """How many tasks of a queue are claimed, by concurrency key."""
+
     def count_resolved(self, account: str, limit: int) -> int:
         """How many of the account's dead letters are resolved; of at most `limit` dead letters, in no certain order."""
 

@@ -16,7 +16,7 @@ from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, indexed_prefixes, is_open
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import LIVE_STATES, PENDING, Task
+from holdfast.core.task import CLAIMED, LIVE_STATES, PENDING, Task
 
 R = TypeVar("R")
 
@@ -101,6 +101,11 @@ class Indexes:
         held = sum(len(self.groups.get(("held as", account, kind), ())) for kind in (JOB, LOCK, ELECTION))
         return held - self._count_expired(Lease.table, account, now)
 
+    def running_keys(self, account: str, task_type: str) -> Counter[str]:
+        """How many tasks of a queue are claimed, by concurrency key."""
+        rows = (self.tables[Task.table][key] for key in self.group("running with a key", account, task_type))
+        return Counter(row.concurrency_key or "" for row in rows if isinstance(row, Task))
+
     def count_held_tasks(self, account: str, now: Instant) -> int:
         """How many tasks of an account are held and have not expired."""
         return len(self.groups.get(("held tasks", account), ())) - self._count_expired(Task.table, account, now)
@@ -161,6 +166,8 @@ def _groups(row: Row) -> list[tuple[Hashable, ...]]:
         found.append(("session", row.account, row.session))
     if isinstance(row, Task) and row.unique_key is not None and row.state in LIVE_STATES:
         found.append(("unique key", row.account, row.unique_key))
+    if isinstance(row, Task) and row.concurrency_key is not None and row.state == CLAIMED:
+        found.append(("running with a key", row.account, row.type))
     if isinstance(row, Task) and row.depends_on is not None:
         found += [("needs", row.account, needed) for needed in tasks.needed_ids(row)]
     if isinstance(row, Task) and row.releasing is not None:

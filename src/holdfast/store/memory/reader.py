@@ -124,6 +124,10 @@ class MemoryReader(DependencyReader):
             found = [row for row in found if by.type in {None, row.type} and by.state in {None, row.state}]
         return list(take_bytes(sorted(found, key=lambda row: row.id, reverse=True)[:limit], max_bytes))
 
+    def running_keys(self, account: str, task_type: str) -> dict[str, int]:
+        """How many tasks of a queue are claimed, by concurrency key."""
+        return dict(self._store.indexes.running_keys(account, task_type))
+
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, count)."""
         counted = self._store.indexes.task_counts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from holdfast.core import lease as leases
@@ -16,9 +16,17 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
 from holdfast.core.task.capabilities import may_take
-from holdfast.core.task.queue import Queue, is_closed
+from holdfast.core.task.queue import Head, Queue, is_closed
 from holdfast.core.webhooks.webhook import Webhook, is_in_group
 from holdfast.store.changes import Changes
+from holdfast.store.key_limits import (
+    KeyedClaim,
+    KeyedQueue,
+    keyed_claims,
+    keyed_queues,
+    running_by_key,
+    set_counts,
+)
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import LoadedRows, Rows, absent_subjects
 
@@ -38,6 +46,9 @@ class MemoryTransaction:
         """Everything the batch needs."""
         store, now, wall = self._store, self._store.now(), self._store.wall()
         rows = self._find_rows(needs, wall)
+        keyed = self._keyed_queues(rows, needs)
+        for claim in keyed_claims(needs, keyed, self._capabilities):
+            rows |= {key: store.rows[key] for key in self._with_room(claim, wall)}
         dependents = self._add_dependents(rows, needs)
         self._add_questions(rows)
         return Rows(
@@ -57,6 +68,7 @@ class MemoryTransaction:
             spaces={space: self._space_use(*space, now) for space in needs.spaces()},
             usage={account: store.usage.get(account, Usage()) for account in needs.usage},
             running={key[1:]: self._running(row) for key, row in rows.items() if isinstance(row, Queue)},
+            running_by_key=running_by_key(keyed),
             held_tasks={account: store.indexes.count_held_tasks(account, now) for account in needs.usage},
             wall=wall,
         )
@@ -176,6 +188,27 @@ class MemoryTransaction:
         tasks_due = (row for row in scheduled if isinstance(row, Task) and tasks.is_schedule_due(row, wall))
         wanted = (row for row in tasks_due if task_type in {"", row.type} and is_wanted(row.requires))
         return [*keys, *(row.key for row in sorted(wanted, key=tasks.queue_order)[:limit])]
+
+    def _keyed_queues(self, rows: dict[Key, Row], needs: AllNeeds) -> list[KeyedQueue]:
+        """The loaded queues with a limit for each concurrency key."""
+        keyed = keyed_queues((row for row in rows.values() if isinstance(row, Queue)), needs)
+        for queue in keyed:
+            set_counts(queue, self._store.indexes.running_keys(queue.account, queue.type), rows)
+        return keyed
+
+    def _with_room(self, claim: KeyedClaim, wall: Instant) -> Iterator[Key]:
+        """The first tasks of a queue whose keys have room, and those that have just come due."""
+        store, queue = self._store, claim.queue
+        lists = [*store.indexes.ready.get((queue.account, queue.type), {}).values()]
+        due = (store.rows[key] for _, key in store.indexes.schedules.up_to(wall) if key[1] == queue.account)
+        tasks_due = [row for row in due if isinstance(row, Task) and tasks.is_schedule_due(row, wall)]
+        ours = sorted((row for row in tasks_due if row.type == queue.type), key=tasks.queue_order)
+        for limit in queue.limits:
+            for found in (*((store.rows[key] for _, key in each) for each in lists), ours):
+                rows = (row for row in found if isinstance(row, Task))
+                heads = (Head(row.id, row.concurrency_key, row.requires) for row in rows)
+                for head in claim.choose(heads, limit):
+                    yield (Task.table, queue.account, head.id)
 
     def _last_versions(self, absent: dict[tuple[str, str], Key]) -> dict[Key, int]:
         """The last versions of rows that were removed: the next row under that id continues from there."""

@@ -78,7 +78,7 @@ def queue_statements(queues: list[Queue], accounts: list[str], test_time: Instan
     statements: list[Statement] = [(ready.RUNNING, (document([row.key[1:] for row in queues]),))]
     if accounts:
         given = document(accounts)
-        statements += [(ready.READY_TYPES, (given,)), (ready.REQUIRING_TYPES, (given,))]
+        statements += [(ready.READY_TYPES, (given,)), (ready.GROUPED_TYPES, (given,))]
         statements.append((ready.DUE_TYPES, (given, test_time)))
     return statements
 

@@ -11,8 +11,9 @@ from holdfast.core.task import Task
 from holdfast.core.task.queue import is_closed
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
-from holdfast.store.postgres import dependency_queries, queries
+from holdfast.store.postgres import dependency_queries, queries, ready_queries
 from holdfast.store.postgres.documents import document
+from holdfast.store.postgres.keyed_loading import KeyedLoading
 from holdfast.store.postgres.load_statements import last_versions, queue_statements, ready_statements
 from holdfast.store.postgres.results import document_of, take, text
 from holdfast.store.postgres.wire import ResultRows, Statement, Wire
@@ -26,6 +27,8 @@ class RowLoading:
     _wire: Wire
     _damaged_rows: DamagedRows
     _versions: dict[Key, int]
+    _keyed: KeyedLoading | None
+    """The queues with a limit for each concurrency key, once they were loaded."""
 
     def _load_open_queues(
         self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int], test_time: Instant | None
@@ -33,17 +36,34 @@ class RowLoading:
         """Count what runs in the queues with settings, and load for claims of any type beside them."""
         queues = rows.queues()
         accounts = needs.split_accounts(queues)
-        counted, *listed = self._run(*queue_statements(queues, accounts, test_time))
+        keyed = KeyedLoading(self._run, rows, needs, test_time)
+        statements = queue_statements(queues, accounts, test_time)
+        counted, *listed = self._run(*statements, *keyed.statements)
+        self._keyed, found_keyed = keyed, listed[len(statements) - 1 :]
+        del listed[len(statements) - 1 :]
         running |= {(row.account, row.id): 0 for row in queues}
         running |= {(text(account), text(name)): int(total or b"0") for account, name, total in counted}
+        now = self._add_chosen(rows, found_keyed) if keyed.queues else 0
         if not accounts:
-            return 0
+            return now
         found = sorted({(text(account), text(name)) for result in listed for account, name in result})
         types = {account: [name for other, name in found if other == account] for account in accounts}
         closed = {(row.account, row.id) for row in queues if is_closed(row, running[row.account, row.id])}
-        statements = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
-        results = self._run(*(statement for _, statement in statements)) if statements else []
-        return self._add_rows(rows, [Task] * len(results), results)
+        of_types = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
+        results = self._run(*(statement for _, statement in of_types)) if of_types else []
+        return self._add_rows(rows, [Task] * len(results), results) or now
+
+    def _add_chosen(self, rows: LoadedRows, found: list[ResultRows]) -> Instant:
+        """Add tasks of queues with a limit for each key that have room, others in the place of damaged ones."""
+        assert self._keyed is not None
+        self._keyed.read(found)
+        now, damaged = 0, -1
+        while damaged < len(rows.damaged):
+            damaged = len(rows.damaged)
+            missing = self._keyed.choose()
+            if missing:
+                now = self._add_rows(rows, [Task], self._run((ready_queries.CHOSEN, (document(missing),))))
+        return now
 
     def _replace_damaged_ready(self, rows: LoadedRows, needs: AllNeeds, test_time: Instant | None) -> Instant:
         """Load further ready tasks in the place of damaged ones."""

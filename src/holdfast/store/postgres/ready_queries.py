@@ -3,18 +3,22 @@
 Tasks that require capabilities have indexes of their own, so a claim without any never meets them. A claim with some
 goes along such an index from each set of required words to the next, keeps the sets that it may take, which
 `core.task.capabilities.may_take` also decides, and locks the heads of those: no more tasks in all than it asks for.
+
+Tasks with a concurrency key have indexes of their own as well. If their queue has a limit for each key, a claim looks
+near the head of the queue first (KEYED_NEAR, REQUIRING_NEAR). If too few are there whose keys have room
+(`store.key_limits`), it goes along an index from key to key, in each set that it may take (ALLOWED_SETS), and reads the
+heads of those that are not full (KEYED_HEADS). It locks only the tasks that it chose (CHOSEN).
 """
 
 from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
+from holdfast.store.key_limits import NEAR
 from holdfast.store.postgres.queries import and_now, found_rows, keys
 from holdfast.store.sql.page_queries import columns
 
 _LOCK = "FOR UPDATE SKIP LOCKED"
-NEAR = 100
-"""How many tasks at the head of a queue are looked through before the sets of required words are listed."""
 # Claims of any type find nothing in an account that has queues with settings: there the types are listed first.
 _WITHOUT_SETTINGS = "NOT EXISTS (SELECT 1 FROM queues WHERE queues.account = value ->> 0)"
 
@@ -26,6 +30,10 @@ QUEUES_OF = and_now(
 )
 # Read after the queues were locked: claims of these queues have ended.
 RUNNING = f"SELECT account, type, total FROM task_counts WHERE (account, type) IN ({keys(1)}) AND state = 'claimed'"
+RUNNING_KEYS = (
+    "SELECT concurrency_key, count(*) FROM tasks WHERE account = $1 AND type = $2 AND state = 'claimed'"
+    " AND concurrency_key IS NOT NULL GROUP BY concurrency_key"
+)
 
 
 def _wanted(*, typed: bool) -> str:
@@ -37,12 +45,16 @@ def _wanted(*, typed: bool) -> str:
     )
 
 
-def _first_of(where: str, *, typed: bool, priority: str = "priority DESC") -> str:
-    """The first tasks of each of the queues in $1 that meet a condition."""
+def _first_of(*kinds: str, typed: bool, priority: str = "priority DESC") -> str:
+    """The first tasks of each of the queues in $1 that meet a condition, and the first that meet the next."""
+    each = (
+        f"SELECT * FROM (SELECT {columns(Task)} FROM tasks WHERE {_queue('wanted', typed=typed)} AND {where}"
+        f" AND requires IS NULL ORDER BY {priority}, place, id LIMIT wanted.most {_LOCK}) AS first"
+        for where in kinds
+    )
     return (
         f"WITH {_wanted(typed=typed)}, found AS (SELECT task.* FROM wanted CROSS JOIN LATERAL"
-        f" (SELECT {columns(Task)} FROM tasks WHERE {_queue('wanted', typed=typed)} AND {where} AND requires IS NULL"
-        f" ORDER BY {priority}, place, id LIMIT wanted.most {_LOCK}) AS task) {found_rows(Task)}"
+        f" ({' UNION ALL '.join(each)}) AS task) {found_rows(Task)}"
     )
 
 
@@ -52,20 +64,19 @@ def _queue(of: str, *, typed: bool) -> str:
 
 
 _DUE = "state = 'pending' AND NOT ready AND scheduled_at <= (SELECT coalesce($2::bigint, holdfast_now()))"
-READY = _first_of("ready", typed=True)
+# Those without a concurrency key and those with one have an index each.
+READY = _first_of("ready AND concurrency_key IS NULL", "ready AND concurrency_key IS NOT NULL", typed=True)
 READY_ANY = _first_of("ready", typed=False, priority="-priority")
 DUE_TASKS = _first_of(_DUE, typed=True)
 DUE_TASKS_ANY = _first_of(_DUE, typed=False)
 
 # The types with claimable tasks: one step along each of the two indexes for each type.
-_NEXT_TYPE = (
-    "(SELECT type FROM tasks WHERE account = {0}.account AND ready AND requires IS {1}{2} ORDER BY type LIMIT 1)"
-)
+_NEXT_TYPE = "(SELECT type FROM tasks WHERE account = {0}.account AND ready AND {1}{2} ORDER BY type LIMIT 1)"
 
 
-def _types(requires: str) -> str:
-    first = _NEXT_TYPE.format("accounts", requires, "")
-    following = _NEXT_TYPE.format("types", requires, " AND type > types.name")
+def _types(where: str) -> str:
+    first = _NEXT_TYPE.format("accounts", where, "")
+    following = _NEXT_TYPE.format("types", where, " AND type > types.name")
     return (
         "WITH RECURSIVE accounts AS (SELECT value #>> '{}' AS account FROM json_array_elements($1::json)),"
         f" types (account, name) AS (SELECT account, {first} FROM accounts UNION ALL SELECT account, {following}"
@@ -73,8 +84,8 @@ def _types(requires: str) -> str:
     )
 
 
-READY_TYPES = _types("NULL")
-REQUIRING_TYPES = _types("NOT NULL")
+READY_TYPES = _types("requires IS NULL AND concurrency_key IS NULL")
+GROUPED_TYPES = _types("(requires IS NOT NULL OR concurrency_key IS NOT NULL)")
 DUE_TYPES = (
     f"SELECT DISTINCT account, type FROM tasks WHERE account IN (SELECT json_array_elements_text($1::json)) AND {_DUE}"
 )
@@ -166,6 +177,48 @@ READY_REQUIRING_ANY = _heads(typed=False)
 DUE_REQUIRING = _due_requiring(typed=True)
 DUE_REQUIRING_ANY = _due_requiring(typed=False)
 
+# Queues with a limit for each concurrency key: what decides whether a claim may take a task (`core.task.queue.Head`).
+_HEAD = "SELECT id, concurrency_key, requires FROM tasks WHERE account = $1 AND type = $2"
+KEYED_NEAR = (
+    f"{_HEAD} AND ready AND requires IS NULL AND concurrency_key IS NOT NULL"
+    f" ORDER BY priority DESC, place, id LIMIT {NEAR}"
+)
+REQUIRING_NEAR = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id LIMIT {NEAR}"
+DUE_HEADS = f"{_HEAD} AND {_DUE.replace('$2', '$3')} ORDER BY priority DESC, place, id"
+ALLOWED_SETS = (
+    "WITH RECURSIVE claims AS (SELECT $1::text AS account, $2::text AS type, $3::text AS capabilities, 0 AS most),"
+    f" {_allowed('claims', typed=True)} SELECT words FROM allowed"
+)
+_GROUP = (
+    "FROM tasks WHERE account = $1 AND type = $2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
+    " AND coalesce(requires, '') = {0}.words AND coalesce(concurrency_key, '') "
+)
+_NEXT_KEY = f"(SELECT coalesce(concurrency_key, '') {_GROUP}> {{1}} ORDER BY coalesce(concurrency_key, '') LIMIT 1)"
+
+
+def _heads_of(groups: str, name: str, where: str = "") -> str:
+    """The first tasks of each group, in the order of the queue."""
+    first = f"{_GROUP.format(groups)}= {name} ORDER BY priority DESC, place, id LIMIT $4::bigint"
+    return (
+        f"SELECT head.id, head.concurrency_key, head.requires FROM {groups} CROSS JOIN LATERAL (SELECT id,"
+        f" concurrency_key, requires, priority, place {first}) AS head{where}"
+        " ORDER BY head.priority DESC, head.place, head.id"
+    )
+
+
+_NO_KEY = "''"
+_SETS = 'sets AS (SELECT words COLLATE "C" AS words FROM json_array_elements_text($3::json) AS given (words))'
+_NOT_FULL = " WHERE keys.name IS NOT NULL AND keys.name NOT IN (SELECT json_array_elements_text($5::json))"
+KEYED_HEADS = (
+    f"WITH RECURSIVE {_SETS}, keys (words, name) AS (SELECT words, {_NEXT_KEY.format('sets', _NO_KEY)} FROM sets"
+    f" UNION ALL SELECT words, {_NEXT_KEY.format('keys', 'keys.name')} FROM keys WHERE name IS NOT NULL)"
+    f" {_heads_of('keys', 'keys.name', _NOT_FULL)}"
+)
+KEYLESS_HEADS = f"WITH {_SETS} {_heads_of('sets', _NO_KEY)} LIMIT $4::bigint"
+CHOSEN = and_now(
+    Task, f"SELECT {columns(Task)} FROM tasks WHERE (account, id) IN ({keys(1)}) ORDER BY account, id {_LOCK}"
+)
+
 # How many tasks could be claimed, also those that other servers have locked, up to the number asked for.
 
 
@@ -174,7 +227,9 @@ def _count(*, typed: bool) -> str:
         of_queue = f"{_queue('wanted', typed=typed)} AND {where} AND requires IS NULL"
         return f"(SELECT count(*) FROM (SELECT FROM tasks WHERE {of_queue} LIMIT most) AS found)"
 
-    return f"WITH {_wanted(typed=typed)} SELECT account, type, '', {count('ready')} + {count(_DUE)} FROM wanted"
+    kinds = ("ready AND concurrency_key IS NULL", "ready AND concurrency_key IS NOT NULL") if typed else ("ready",)
+    total = " + ".join(map(count, (*kinds, _DUE)))
+    return f"WITH {_wanted(typed=typed)} SELECT account, type, '', {total} FROM wanted"
 
 
 COUNT_CLAIMABLE = _count(typed=True)

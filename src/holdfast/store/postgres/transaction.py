@@ -20,6 +20,7 @@ from holdfast.core.row import Instant, Key
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.damaged_rows import DamagedRows
+from holdfast.store.key_limits import running_by_key
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, own_time
@@ -72,6 +73,7 @@ class PostgresTransaction(RowLoading):
         self._require_standby = require_standby
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
+        self._keyed = None
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
@@ -140,6 +142,8 @@ class PostgresTransaction(RowLoading):
                 for account, used in zip(needs.usage, metered[1::3], strict=True)
             },
             running=running,
+            running_by_key={} if self._keyed is None else running_by_key(self._keyed.queues),
+            skipped=self._keyed is not None and self._keyed.has_skipped,
             held_tasks=dict(zip(needs.usage, map(number, metered[2::3]), strict=True)),
             wall=test_time or now,
         )
@@ -161,9 +165,12 @@ class PostgresTransaction(RowLoading):
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
         test_time = None if self._clock is None else self._clock()
+        if self._keyed is not None:  # there tasks are chosen, and those that are locked are known
+            needs = needs.without_queues({(queue.account, queue.type) for queue in self._keyed.queues})
+        statements = count_statements(needs, test_time)
         return {
             (text(account), text(name), text(capabilities)): int(count or b"0")
-            for found in self._run(*count_statements(needs, test_time))
+            for found in (self._run(*statements) if statements else ())
             for account, name, capabilities, count in found
         }
 

@@ -161,6 +161,10 @@ TASKS_WITH_RESULTS = (
     " AND id IN (SELECT value ->> 0 FROM json_each(?)) ORDER BY id"
 )
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
+RUNNING_KEYS = (
+    "SELECT concurrency_key, count(*) FROM tasks WHERE account = ? AND type = ? AND state = 'claimed'"
+    " AND concurrency_key IS NOT NULL GROUP BY concurrency_key"
+)
 COUNT_RESOLVED = (
     "SELECT count(resolved_at) FROM (SELECT dead.resolved_at FROM task_counts AS counted CROSS JOIN tasks AS dead"
     " WHERE counted.account = ? AND counted.state = 'dead_letter' AND counted.total > 0"

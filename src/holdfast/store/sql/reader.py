@@ -159,6 +159,10 @@ class SqlReader(DependencyReader):
         """How many leases name this session."""
         return int(self.value(queries.COUNT_SESSION_LEASES, account, session_id))
 
+    def running_keys(self, account: str, task_type: str) -> dict[str, int]:
+        """How many tasks of a queue are claimed, by concurrency key."""
+        return dict(self.execute(queries.RUNNING_KEYS, account, task_type))
+
     def task_counts(self, account: str) -> list[tuple[str, str, int]]:
         """(type, state, count)."""
         counts = []

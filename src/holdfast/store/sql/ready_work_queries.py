@@ -13,16 +13,25 @@ _NEXT_SET = (
 )
 
 
-def _heads(requires: str, work: str) -> str:
-    """Type, words, place of the first task and number of tasks of some work; those of absent work are NULL and 0."""
-    tasks = (
-        "FROM tasks WHERE tasks.account = work.account AND tasks.type = work.type AND ready"
-        f" AND requires {requires} ORDER BY priority DESC, place, id"
+def _first(where: str, most: int) -> str:
+    return (
+        "SELECT * FROM (SELECT priority, place, id FROM tasks WHERE tasks.account = work.account"
+        f" AND tasks.type = work.type AND ready AND {where} ORDER BY priority DESC, place, id LIMIT {most}) AS first"
     )
-    total = f"SELECT count(*) FROM (SELECT 1 {tasks} LIMIT {COUNTED_READY}) AS counted"
-    return f"SELECT type, words, (SELECT place {tasks} LIMIT 1) AS since, ({total}) AS total FROM {work} AS work"
 
 
+def _heads(work: str, *kinds: str) -> str:
+    """Type, words, place of the first task and number of tasks of some work; those of absent work are NULL and 0.
+
+    Each of the conditions has an index of its own.
+    """
+    heads, counted = (" UNION ALL ".join(_first(where, most) for where in kinds) for most in (1, COUNTED_READY))
+    since = f"SELECT place FROM ({heads}) AS heads ORDER BY priority DESC, place, id LIMIT 1"
+    total = f"SELECT count(*) FROM (SELECT 1 FROM ({counted}) AS each_kind LIMIT {COUNTED_READY}) AS counted"
+    return f"SELECT type, words, ({since}) AS since, ({total}) AS total FROM {work} AS work"
+
+
+_WITHOUT_WORDS = ("requires IS NULL AND concurrency_key IS NULL", "requires IS NULL AND concurrency_key IS NOT NULL")
 _PLAIN = "(SELECT account, type, NULL AS words FROM kinds)"
 _REQUIRING = "(SELECT account, type, words FROM sets WHERE words IS NOT NULL)"
 READY_WORK = (
@@ -31,7 +40,7 @@ READY_WORK = (
     f" sets (account, type, words) AS (SELECT account, type, ({_NEXT_SET.format('kinds', '')}) FROM kinds"
     f" UNION ALL SELECT account, type, ({_NEXT_SET.format('sets', ' AND requires > sets.words')}) FROM sets"
     " WHERE words IS NOT NULL)"
-    f" SELECT type, coalesce(words, ''), since, total FROM ({_heads('IS NULL', _PLAIN)}"
-    f" UNION ALL {_heads('= work.words', _REQUIRING)}) AS found"
+    f" SELECT type, coalesce(words, ''), since, total FROM ({_heads(_PLAIN, *_WITHOUT_WORDS)}"
+    f" UNION ALL {_heads(_REQUIRING, 'requires = work.words')}) AS found"
     " WHERE since IS NOT NULL ORDER BY type, coalesce(words, '') LIMIT ?"
 )

@@ -9,7 +9,6 @@ import apsw
 import msgspec
 
 from holdfast.core.row import Instant, Row
-from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.task.capabilities import may_take, next_allowed
 from holdfast.core.task.queue import Queue, is_closed
@@ -54,7 +53,7 @@ class RowLoading:
     def _ready_types(self, account: str) -> list[str]:
         """The types that have claimable tasks."""
         found = [*fetch(self._execute, ready.READY_TYPES, (account,))]
-        found += fetch(self._execute, ready.REQUIRING_TYPES, (account,))
+        found += fetch(self._execute, ready.GROUPED_TYPES, (account,))
         found += fetch(self._execute, ready.DUE_TYPES, (account, self.wall))
         return sorted({name for (name,) in found})
 
@@ -67,12 +66,7 @@ class RowLoading:
 
     def _add_requiring(self, rows: LoadedRows, needs: AllNeeds) -> None:
         """Add the first tasks of each queue that require no more than a claim's capabilities, and at least one."""
-
-        def capabilities_of(account: str, session: str) -> str | None:
-            found = rows.rows.get((Session.table, account, session))
-            return found.capabilities if isinstance(found, Session) else None
-
-        for account, task_type, capabilities, limit in needs.capable_claims(capabilities_of):
+        for account, task_type, capabilities, limit in needs.capable_claims(rows.capabilities_of):
             queue = (account, task_type) if task_type else (account,)
             sets = document(self._allowed_sets(task_type, queue, capabilities, limit))
             query = ready.DUE_SETS if task_type else ready.DUE_SETS_ANY
@@ -89,6 +83,10 @@ class RowLoading:
         near = [words for (words,) in fetch(self._execute, query, queue) if may_take(capabilities, words)]
         if len(near) >= limit:
             return sorted(set(near[:limit]))
+        return self._list_sets(task_type, queue, capabilities)
+
+    def _list_sets(self, task_type: str, queue: tuple[str, ...], capabilities: str) -> list[str]:
+        """The sets of required words of ready tasks that a claim may take."""
         query = ready.READY_SET if task_type else ready.READY_SET_ANY
         found: list[str] = []
         start: str | None = ""

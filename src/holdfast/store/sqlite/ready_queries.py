@@ -1,15 +1,21 @@
 """The statements by which claims find tasks; `postgres/ready_queries.py` has the same names in the same order.
 
 Tasks that require capabilities have indexes of their own, so a claim without any never meets them. A claim with some
-looks near the head of its queue first (READY_NEAR). If too few are there that it may take
+looks near the head of its queue first (REQUIRING_NEAR). If too few are there that it may take
 (`core.task.capabilities.may_take`), it goes along an index from each set of required words that it may take to the next
 (READY_SET). Then it reads the heads of the sets that it found.
+
+Tasks with a concurrency key have indexes of their own as well. If their queue has a limit for each key, a claim looks
+near the head of the queue first (KEYED_NEAR, REQUIRING_NEAR). If too few are there whose keys have room
+(`store.key_limits`), it goes along an index from key to key, in each set that it may take, and reads the heads of those
+that are not full (KEYED_HEADS).
 """
 
 from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
+from holdfast.store.key_limits import NEAR
 from holdfast.store.sqlite.queries import json_rows
 
 QUEUES_OF = (
@@ -20,14 +26,25 @@ QUEUES_OF = (
     " AS found CROSS JOIN queues AS row ON row.account = found.account AND row.id = found.id"
 )
 RUNNING = "SELECT coalesce(sum(total), 0) FROM task_counts WHERE account = ? AND type = ? AND state = 'claimed'"
+RUNNING_KEYS = (
+    "SELECT concurrency_key, count(*) FROM tasks WHERE account = ? AND type = ? AND state = 'claimed'"
+    " AND concurrency_key IS NOT NULL GROUP BY concurrency_key"
+)
 _TYPE = " AND type = ?2"
-NEAR = 100
-"""How many tasks at the head of a queue are looked through before the sets of required words are listed."""
 _DUE = "state = 'pending' AND NOT ready AND scheduled_at <= ?"
 
+
+def _first_ids(key: str) -> str:
+    return (
+        "SELECT rowid FROM (SELECT rowid FROM tasks WHERE account = ?1 AND type = ?2 AND ready AND requires IS NULL"
+        f" AND concurrency_key IS {key} ORDER BY priority DESC, place, id LIMIT ?3)"
+    )
+
+
+# The first of those without a concurrency key and the first of those with one: each kind has an index of its own.
 READY = (
-    f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND type = ? AND ready AND requires IS NULL"
-    " ORDER BY priority DESC, place, id LIMIT ?) AS row"
+    f"SELECT {json_rows(Task)} FROM ({_first_ids('NULL')} UNION ALL {_first_ids('NOT NULL')}) AS first"
+    " CROSS JOIN tasks AS row ON row.rowid = first.rowid"
 )
 READY_ANY = (
     f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND ready AND requires IS NULL"
@@ -60,19 +77,19 @@ def _heads(of_type: str, priority: str, sets: str, most: str) -> str:
 
 
 # The types that have ready tasks: one step along each of the two indexes for each type.
-_NEXT_TYPE = "SELECT type FROM tasks WHERE account = ?1 AND ready AND requires IS {0}{1} ORDER BY type LIMIT 1"
+_NEXT_TYPE = "SELECT type FROM tasks WHERE account = ?1 AND ready AND {0}{1} ORDER BY type LIMIT 1"
 
 
-def _types(requires: str) -> str:
-    first, following = _NEXT_TYPE.format(requires, ""), _NEXT_TYPE.format(requires, " AND type > types.name")
+def _types(where: str) -> str:
+    first, following = _NEXT_TYPE.format(where, ""), _NEXT_TYPE.format(where, " AND type > types.name")
     return (
         f"WITH RECURSIVE types (name) AS (SELECT ({first}) UNION ALL SELECT ({following}) FROM types"
         " WHERE name IS NOT NULL) SELECT name FROM types WHERE name IS NOT NULL"
     )
 
 
-READY_TYPES = _types("NULL")
-REQUIRING_TYPES = _types("NOT NULL")
+READY_TYPES = _types("requires IS NULL AND concurrency_key IS NULL")
+GROUPED_TYPES = _types("(requires IS NOT NULL OR concurrency_key IS NOT NULL)")
 DUE_TYPES = f"SELECT DISTINCT type FROM tasks WHERE +account = ? AND {_DUE}"
 _REQUIRING = "SELECT requires FROM tasks WHERE account = ?1{0} AND ready AND requires IS NOT NULL"
 READY_NEAR = f"{_REQUIRING.format(_TYPE)} ORDER BY priority DESC, place, id LIMIT {NEAR}"
@@ -88,3 +105,36 @@ DUE_REQUIRING = (
     f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE account = ? AND type = ? AND {_DUE}{_OF_SETS}"
 )
 DUE_REQUIRING_ANY = f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE +account = ? AND {_DUE}{_OF_SETS}"
+
+# Queues with a limit for each concurrency key: what decides whether a claim may take a task (`core.task.queue.Head`).
+_HEAD = "SELECT id, concurrency_key, requires FROM tasks WHERE account = ?1 AND type = ?2"
+KEYED_NEAR = (
+    f"{_HEAD} AND ready AND requires IS NULL AND concurrency_key IS NOT NULL"
+    f" ORDER BY priority DESC, place, id LIMIT {NEAR}"
+)
+REQUIRING_NEAR = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id LIMIT {NEAR}"
+DUE_HEADS = f"{_HEAD} AND {_DUE}3 ORDER BY priority DESC, place, id"
+_GROUP = (
+    "FROM tasks WHERE account = ?1 AND type = ?2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
+    " AND coalesce(requires, '') = {0}.words AND coalesce(concurrency_key, '') "
+)
+_NEXT_KEY = f"(SELECT coalesce(concurrency_key, '') {_GROUP}> {{1}} ORDER BY coalesce(concurrency_key, '') LIMIT 1)"
+
+
+def _heads_of(groups: str, name: str, where: str = "") -> str:
+    """The first tasks of each group, in the order of the queue."""
+    head = f"SELECT rowid {_GROUP.format(groups)}= {name} ORDER BY priority DESC, place, id LIMIT ?4"
+    return (
+        f"SELECT head.id, head.concurrency_key, head.requires FROM {groups} CROSS JOIN tasks AS head"
+        f" ON head.rowid IN ({head}){where} ORDER BY head.priority DESC, head.place, head.id"
+    )
+
+
+_NO_KEY = "''"
+_SETS = "sets (words) AS (SELECT value FROM json_each(?3))"
+KEYED_HEADS = (
+    f"WITH RECURSIVE {_SETS}, keys (words, name) AS (SELECT words, {_NEXT_KEY.format('sets', _NO_KEY)} FROM sets"
+    f" UNION ALL SELECT words, {_NEXT_KEY.format('keys', 'keys.name')} FROM keys WHERE name IS NOT NULL)"
+    f" {_heads_of('keys', 'keys.name', ' WHERE keys.name NOT IN (SELECT value FROM json_each(?5))')}"
+)
+KEYLESS_HEADS = f"WITH {_SETS} {_heads_of('sets', _NO_KEY)} LIMIT ?4"

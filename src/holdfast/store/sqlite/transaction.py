@@ -28,7 +28,8 @@ from holdfast.store.sql import queries as sql
 from holdfast.store.sql.column_groups import column_values, group_by_columns
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import dependency_queries, queries
-from holdfast.store.sqlite.loading import RowLoading, document
+from holdfast.store.sqlite.keyed_loading import KeyedLoading
+from holdfast.store.sqlite.loading import document
 from holdfast.store.sqlite.results import fetch
 
 MAX_RECORDS = 64
@@ -37,7 +38,7 @@ MAX_RECORDS = 64
 _ROW_TYPES = {row_type.table: row_type for row_type in ROW_TYPES}
 
 
-class SqliteTransaction(RowLoading):
+class SqliteTransaction(KeyedLoading):
     """A transaction between BEGIN IMMEDIATE and COMMIT."""
 
     def __init__(self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows) -> None:
@@ -67,6 +68,7 @@ class SqliteTransaction(RowLoading):
             unique_keys += self._execute(queries.KEYS_OF_TASKS, (document(needs.same_key_as),)).fetchall()
         self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
         running = self._add_queues(rows, needs)
+        keyed = self._add_with_room(rows, needs)
         self._add_claimable(rows, needs, running)
         dependents = {} if not needs.dependents else self._add_dependents(rows, needs)
         self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
@@ -76,7 +78,7 @@ class SqliteTransaction(RowLoading):
         versions = self._last_versions(absent_subjects(needs, rows.known))
         loaded = Rows(self.now, rows.rows, rows.answers, versions=versions, damaged=rows.damaged, wall=self.wall)
         loaded.dependents = dependents
-        loaded.running = running
+        loaded.running, loaded.running_by_key = running, keyed
         self._add_counts(loaded, needs)
         return loaded
 

@@ -105,6 +105,7 @@ _BY_OPERATION: dict[str, dict[str, Text]] = {
         "maxRunMs": ("The longest attempt.", "3600000"),
         "backoff": ("The delay between attempts.", '{"kind": "fixed", "base_seconds": 30}'),
         "requires": ("Only workers with all these capabilities get it.", '["gpu", "repo:shop"]'),
+        "concurrencyKey": ("Limits how many with this key run.", "customer-7"),
     },
     "claim_task": {
         "limit": ("Claim up to so many tasks at once.", "1"),
@@ -144,6 +145,7 @@ _BY_OPERATION: dict[str, dict[str, Text]] = {
     "set_queue": {
         "paused": ("Whether its tasks cannot be claimed.", "true"),
         "maxRunning": ("How many may run at once; 0 for no limit.", "4"),
+        "maxRunningPerKey": ("The same for each concurrency key.", "1"),
     },
     "requeue_task": {"resetAttempts": ("Whether its attempts are counted from zero.", "true")},
     "begin_session": {

@@ -52,7 +52,7 @@ class Empty(Outcome, frozen=True):
     capabilities: str = ""
     """What the caller can do, and its session."""
     closed: tuple[str, ...] = ()
-    """Queues of the account that are paused or full: the caller waits for their places too."""
+    """Queues of the account that are paused or full, or with full keys: the caller waits for their places too."""
 
 
 class Busy(Outcome, frozen=True):
@@ -182,7 +182,8 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         view.has_unfilled_claim = view.has_unfilled_claim or len(taken) < limit
         if taken:
             return Claimed(taken=tuple(taken), now=view.now)
-        return Empty(capabilities=able, closed=tuple(view.queues.closed(self.account)), now=view.now)
+        closed = (*view.queues.closed(self.account), *view.queues.with_full_keys(self.account))
+        return Empty(capabilities=able, closed=closed, now=view.now)
 
 
 class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
@@ -210,7 +211,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
         if self.offer is not None:
             task = self.take_over(view, task, self.offer)
         else:
-            view.queues.check_open(self.account, task.type)
+            view.queues.check_open(task)
             self.limit_by_plan(view, 1)
         return Claimed(taken=(self.take(view, task),), now=view.now)
 

@@ -1,10 +1,9 @@
 -- Raises the minimum schema.
--- Tasks that wait for other tasks, for a person or for room: an older server would enqueue them when it changes them.
+-- Tasks that wait for other tasks or for a person: an older server would enqueue them when it changes them.
 ALTER TABLE tasks ADD COLUMN waits_for text COLLATE "C";
 ALTER TABLE tasks ADD COLUMN planned_at bigint;
 ALTER TABLE tasks ADD COLUMN unmet bigint NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN question text COLLATE "C";
-ALTER TABLE tasks ADD COLUMN parked boolean NOT NULL DEFAULT false;
 -- Conditions of a task: which tasks come first, which workers may have it, what may run beside it, and when it ends.
 ALTER TABLE tasks ADD COLUMN depends_on text COLLATE "C";
 ALTER TABLE tasks ADD COLUMN on_dependency_failure text COLLATE "C";

@@ -1,10 +1,9 @@
 -- Raises the minimum schema.
--- Tasks that wait for other tasks, for a person or for room: an older server would enqueue them when it changes them.
+-- Tasks that wait for other tasks or for a person: an older server would enqueue them when it changes them.
 ALTER TABLE tasks ADD COLUMN waits_for TEXT;
 ALTER TABLE tasks ADD COLUMN planned_at INTEGER;
 ALTER TABLE tasks ADD COLUMN unmet INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE tasks ADD COLUMN question TEXT;
-ALTER TABLE tasks ADD COLUMN parked INTEGER NOT NULL DEFAULT 0;
 -- Conditions of a task: which tasks come first, which workers may have it, what may run beside it, and when it ends.
 ALTER TABLE tasks ADD COLUMN depends_on TEXT;
 ALTER TABLE tasks ADD COLUMN on_dependency_failure TEXT;

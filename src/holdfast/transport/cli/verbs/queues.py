@@ -15,7 +15,7 @@ QUEUE_VERBS = (
         (limit(bounds.SESSION_PAGE), CURSOR),
         "list_queues",
         rows="queues",
-        columns=("type", "paused", "max_running", "running", "pending"),
+        columns=("type", "paused", "max_running", "max_running_per_key", "running", "pending"),
     ),
     Verb("queue show", "show the settings of a queue", (_TYPE,), "read_queue"),
     Verb(
@@ -36,8 +36,18 @@ QUEUE_VERBS = (
     ),
     Verb(
         "queue limit",
-        "limit how many tasks of a queue run",
-        (_TYPE, flag("--max-running", "max_running", "NUMBER", "at most so many; 0: no limit", int, required=True)),
+        "limit how many tasks of a queue run, in all or by concurrency key",
+        (
+            _TYPE,
+            flag("--max-running", "max_running", "NUMBER", "at most so many; 0: no limit", int),
+            flag(
+                "--max-running-per-key",
+                "max_running_per_key",
+                "NUMBER",
+                "at most so many with the same concurrency key; 0: no limit",
+                int,
+            ),
+        ),
         "set_queue",
     ),
 )

@@ -79,6 +79,10 @@ TASK_VERBS = (
                 "if one of those fails: hold (wait on), cancel or run", choices=ON_DEPENDENCY_FAILURE,
             ),
             flag("--requires", "requires", "WORD", "only for workers that can do this; repeat it for more", many=True),
+            flag(
+                "--concurrency-key", "concurrencyKey", "KEY",
+                "no more tasks with the same key run than the queue allows for each",
+            ),
             switch("--approval", "approval", "a person must approve it before the first claim"),
         ),
         "create_task",

@@ -83,11 +83,15 @@ async def resume(request: PageRequest) -> str:
 
 
 async def limit(request: PageRequest) -> str:
-    """Limit how many tasks run; empty or 0 for no limit."""
-    text = request.form.get("max_running", "").strip() or "0"
-    if not text.isascii() or not text.isdigit() or int(text) > QUEUE_LIMIT.most:
-        raise Invalid(f"the limit must be a whole number from {QUEUE_LIMIT}")
-    await _change(request, max_running=int(text) or None)
+    """Limit how many tasks run, in all and with the same key; empty or 0 for no limit."""
+    limits: dict[str, int | None] = {}
+    for name in ("max_running", "max_running_per_key"):
+        text = request.form.get(name, "").strip() or "0"
+        if not text.isascii() or not text.isdigit() or int(text) > QUEUE_LIMIT.most:
+            raise Invalid(f"the limit must be a whole number from {QUEUE_LIMIT}")
+        if name in request.form:
+            limits[name] = int(text) or None
+    await _change(request, **limits)
     return "limited"
 
 

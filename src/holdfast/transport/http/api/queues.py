@@ -1,4 +1,4 @@
-"""`/v1/queues`: pause a queue, or limit how many of its tasks run."""
+"""`/v1/queues`: pause a queue, or limit how many of its tasks run, in all and by concurrency key."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class SetBody(msgspec.Struct, forbid_unknown_fields=True):
 
     paused: bool | None = None
     max_running: int | None = None
+    max_running_per_key: int | None = None
 
 
 async def set_queue(ctx: HandlerContext, request: Request) -> Response:
@@ -36,11 +37,12 @@ async def set_queue(ctx: HandlerContext, request: Request) -> Response:
     task_type = _read_type(request)
     body, warnings, _ = await read_body(request, SetBody)
     checks = Checks()
-    checks.check_range(body.max_running, "max_running", bounds.QUEUE_LIMIT)
+    limits = {"max_running": body.max_running, "max_running_per_key": body.max_running_per_key}
+    for name, limit in limits.items():
+        checks.check_range(limit, name, bounds.QUEUE_LIMIT)
     checks.raise_errors()
     changes: dict[str, bool | int | None] = {} if body.paused is None else {"paused": body.paused}
-    if body.max_running is not None:
-        changes["max_running"] = body.max_running or None
+    changes |= {name: limit or None for name, limit in limits.items() if limit is not None}
     changed = await change_settings(ctx, request.by.account, request.cause(), task_type, changes)
     pending = await ctx.read(lambda reader: _counts(reader, request.by.account).get((task_type, PENDING), 0))
     document = queue_document(changed.queue, changed.running, pending)
@@ -99,6 +101,7 @@ def queue_document(queue: Queue, running: int, pending: int) -> dict[str, Any]:
         "type": queue.id,
         "paused": queue.paused,
         "max_running": queue.max_running,
+        "max_running_per_key": queue.max_running_per_key,
         "running": running,
         "pending": pending,
         "changed_at": rfc3339_or_none(queue.changed_at or None),

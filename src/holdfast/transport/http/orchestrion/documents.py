@@ -56,7 +56,7 @@ def task_document(task: Task, now: Instant, contract: Advice | None = None) -> d
 _optional = attrgetter(
     "unique_key", "tag", "created_by", "reviewed_by", "source", "backoff", "session", "dead_cause", "resolved_at",
     "cancel_reason", "note", "progress", "checkpoint", "waits_for", "deadline_at", "max_run", "depends_on", "requires",
-    "question", "answered",
+    "question", "answered", "concurrency_key",
 )  # fmt: skip
 _NO_OPTIONAL = _optional(Task("", ""))
 
@@ -87,6 +87,7 @@ def _optional_fields(task: Task) -> dict[str, Any]:
         ("maxRunSeconds", None if task.max_run is None else task.max_run // SECOND),
         ("attemptEndsAt", milliseconds_or_none(task.run_until)),
         ("requires", None if task.requires is None else task.requires.split(",")),
+        ("concurrencyKey", task.concurrency_key),
     )
     return {name: value for name, value in optional if value is not None}
 

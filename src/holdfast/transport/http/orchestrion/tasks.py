@@ -52,6 +52,7 @@ class CreateBody(msgspec.Struct, forbid_unknown_fields=True, rename="camel"):
     deadline_at: str | None = None
     max_run_seconds: int | None = None
     requires: list[str] | None = None
+    concurrency_key: str | None = None
     approval: Approval = None
 
 
@@ -107,6 +108,8 @@ def checked_task(body: CreateBody, account: str, task_id: str, traceparent: str 
     checks.check_range(body.max_run_seconds, "maxRunSeconds", bounds.TASK_MAX_RUN)
     checks.require(body.unique_key != "", "uniqueKey", "`uniqueKey` must not be empty")
     checks.check_text(body.unique_key, "uniqueKey", bounds.TASK_UNIQUE_KEY)
+    checks.require(body.concurrency_key != "", "concurrencyKey", "`concurrencyKey` must not be empty")
+    checks.check_text(body.concurrency_key, "concurrencyKey", bounds.TASK_CONCURRENCY_KEY)
     checks.check_text(body.tag, "tag", bounds.TASK_LABEL)
     checks.check_text(body.created_by, "createdBy", bounds.TASK_LABEL)
     checks.check_text(body.reviewed_by, "reviewedBy", bounds.TASK_LABEL)
@@ -136,6 +139,7 @@ def checked_task(body: CreateBody, account: str, task_id: str, traceparent: str 
         deadline_at=deadline_at,
         max_run=None if body.max_run_seconds is None else body.max_run_seconds * SECOND,
         requires=requires or None,
+        concurrency_key=body.concurrency_key,
     )
 
 

@@ -20,6 +20,7 @@ class Queue(Struct, kw_only=True):
     type: str
     paused: bool
     max_running: int | None
+    max_running_per_key: int | None
     running: Count
     pending: Count
     changed_at: Time | None

@@ -94,6 +94,7 @@ class PlainTask(Struct, rename="camel", kw_only=True):
     max_run_seconds: Seconds | UnsetType = UNSET
     attempt_ends_at: Time | UnsetType = UNSET
     requires: list[str] | UnsetType = UNSET
+    concurrency_key: str | UnsetType = UNSET
     offered: OpenTaskOffer | UnsetType = UNSET
     previous_attempt: PreviousAttempt | UnsetType | None = UNSET
 

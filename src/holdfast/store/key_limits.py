@@ -1,0 +1,106 @@
+"""Queues with a limit for each concurrency key: which of their tasks a batch must load for its claims.
+
+Tasks of a key that is full must not hide others, also if a command of the batch fills a key or frees one. So of each
+key no more tasks are loaded than the batch could claim: as many as there is room for if all tasks end that its other
+commands have loaded. As many tasks more are loaded in all as could prove to have no room because some of these do not
+end. Every claim of the batch then finds the first task that it may take among those that were loaded.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from holdfast.core.row import Key, Row
+from holdfast.core.task import CLAIMED, Task
+from holdfast.core.task.capabilities import may_take
+from holdfast.core.task.queue import Head, Queue, choose
+from holdfast.store.needs import AllNeeds
+
+NEAR = 100
+"""How many tasks at the head of a queue are looked through before its keys, or sets of required words, are listed."""
+
+
+class KeyedQueue(msgspec.Struct):
+    """A queue with a limit for each key, as it is when a batch begins."""
+
+    account: str
+    type: str
+    limits: list[int]
+    """Its limit for each key, and those that commands of the batch may set."""
+    running: Mapping[str, int] = {}
+    """By key: how many tasks are claimed."""
+    ending: Mapping[str, int] = {}
+    """By key: how many of these the batch has loaded, and may end."""
+
+    def room(self, key: str, limit: int) -> int:
+        """How many tasks of a key the batch could claim."""
+        return limit - self.running.get(key, 0) + self.ending.get(key, 0)
+
+    def full_keys(self, limit: int) -> list[str]:
+        """The keys of which the batch cannot claim any task."""
+        return sorted(key for key in self.running if self.room(key, limit) <= 0)
+
+
+class KeyedClaim(msgspec.Struct):
+    """The claims of a batch from one queue with a limit for each key, and with the same capabilities."""
+
+    queue: KeyedQueue
+    capabilities: str
+    """Empty for tasks that require nothing; else only those are meant that require some of these."""
+    count: int
+
+    @property
+    def most(self) -> int:
+        """How many tasks are loaded."""
+        return self.count + sum(self.queue.ending.values())
+
+    def may_take(self, requires: str | None) -> bool:
+        """Whether a task that requires this is meant."""
+        return bool(requires) == bool(self.capabilities) and may_take(self.capabilities, requires)
+
+    def choose(self, heads: Iterable[Head], limit: int) -> list[Head]:
+        """The tasks to load out of those of the queue, in order."""
+        able = (head for head in heads if self.may_take(head.requires))
+        return choose(able, lambda key: self.queue.room(key, limit), self.most)
+
+
+def keyed_queues(queues: Iterable[Queue], needs: AllNeeds) -> list[KeyedQueue]:
+    """The queues with a limit for each key, and those that may get one in this batch."""
+    found = []
+    for queue in queues:
+        own = () if queue.max_running_per_key is None else (queue.max_running_per_key,)
+        limits = {*own, *needs.limits_to_set(queue)}
+        if limits:
+            found.append(KeyedQueue(queue.account, queue.id, sorted(limits)))
+    return sorted(found, key=lambda queue: (queue.account, queue.type))
+
+
+def set_counts(queue: KeyedQueue, running: Mapping[str, int], loaded: Mapping[Key, Row]) -> None:
+    """Give a queue the numbers of tasks that run, by key."""
+    queue.running = running
+    held = (row for row in loaded.values() if isinstance(row, Task) and row.state == CLAIMED)
+    ours = (row for row in held if (row.account, row.type) == (queue.account, queue.type))
+    queue.ending = Counter(row.concurrency_key for row in ours if row.concurrency_key is not None)
+
+
+def keyed_claims(
+    needs: AllNeeds, queues: Iterable[KeyedQueue], capabilities_of: Callable[[str, str], str | None]
+) -> list[KeyedClaim]:
+    """The claims of a batch from these queues, also those of any type."""
+    claims = [(account, name, "", count) for account, name, count in needs.ready]
+    claims += needs.capable_claims(capabilities_of)
+    found: dict[tuple[str, str, str], KeyedClaim] = {}
+    for account, name, capabilities, count in claims:
+        for queue in queues:
+            if queue.account == account and name in {"", queue.type}:
+                claim = found.setdefault((account, queue.type, capabilities), KeyedClaim(queue, capabilities, count))
+                claim.count = max(claim.count, count)
+    return [*found.values()]
+
+
+def running_by_key(queues: Iterable[KeyedQueue]) -> dict[tuple[str, str], dict[str, int]]:
+    """(account, type): how many tasks run, by key."""
+    return {(queue.account, queue.type): dict(queue.running) for queue in queues}

@@ -1,0 +1,69 @@
+"""Loading on SQLite from queues with a limit for each concurrency key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holdfast.core.task import Task
+from holdfast.core.task.queue import Head
+from holdfast.store.key_limits import (
+    NEAR,
+    KeyedClaim,
+    KeyedQueue,
+    keyed_claims,
+    keyed_queues,
+    running_by_key,
+    set_counts,
+)
+from holdfast.store.needs import AllNeeds
+from holdfast.store.rows import LoadedRows
+from holdfast.store.sqlite import queries
+from holdfast.store.sqlite import ready_queries as ready
+from holdfast.store.sqlite.loading import RowLoading, document
+from holdfast.store.sqlite.results import fetch
+
+
+class KeyedLoading(RowLoading):
+    """The part of a transaction that adds tasks whose keys have room."""
+
+    def _count_keys(self, rows: LoadedRows, needs: AllNeeds) -> list[KeyedQueue]:
+        """The queues with a limit for each key, and how many tasks of each key run."""
+        keyed = keyed_queues(rows.queues(), needs)
+        for queue in keyed:
+            counted = fetch(self._execute, ready.RUNNING_KEYS, (queue.account, queue.type))
+            running = {key: count for key, count in counted if isinstance(key, str)}  # others are damaged
+            set_counts(queue, running, rows.rows)
+        return keyed
+
+    def _add_with_room(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], dict[str, int]]:
+        """Add the first tasks of these queues that the batch could claim; returns how many run, by key."""
+        keyed = self._count_keys(rows, needs) if rows.queues() else []
+        for claim in keyed_claims(needs, keyed, rows.capabilities_of):
+            for limit in claim.queue.limits:
+                damaged = -1
+                while damaged < len(rows.damaged):  # others are loaded in the place of damaged ones
+                    damaged = len(rows.damaged)
+                    ids = [head.id for head in self._choose(rows, claim, limit)]
+                    missing = [each for each in ids if (Task.table, claim.queue.account, each) not in rows.rows]
+                    keys = [(claim.queue.account, task_id) for task_id in missing]
+                    self._add(rows, Task, queries.ROW_BY_KEY[Task.table], keys)
+        return running_by_key(keyed)
+
+    def _choose(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> list[Head]:
+        """The tasks to load: out of those near the head of the queue, or of all, and of those that have come due."""
+        queue = (claim.queue.account, claim.queue.type)
+
+        def read(query: str, *more: Any) -> list[Head]:
+            found = (Head(*values) for values in fetch(self._execute, query, (*queue, *more)))
+            return [head for head in found if (Task.table, claim.queue.account, head.id) not in rows.damaged]
+
+        due = claim.choose(read(ready.DUE_HEADS, self.wall), limit)
+        near = read(ready.REQUIRING_NEAR if claim.capabilities else ready.KEYED_NEAR)
+        chosen = claim.choose(near, limit)
+        if len(chosen) >= claim.most or len(near) + len(rows.damaged) < NEAR:
+            return chosen + due
+        sets = document(self._list_sets(queue[1], queue, claim.capabilities) if claim.capabilities else [""])
+        most = claim.most + len(rows.damaged)
+        keyless = read(ready.KEYLESS_HEADS, sets, most) if claim.capabilities else []
+        with_key = read(ready.KEYED_HEADS, sets, most, document(claim.queue.full_keys(limit)))
+        return claim.choose(with_key, limit) + keyless + due
