@@ -21,6 +21,7 @@ PAGES = {
     "reservation": "/ui/files",
     "agents": "/ui/agents",
     "agent": "/ui/agents",
+    "timeline": "/ui/timeline?hours=1",
     "elections": "/ui/elections",
     "tasks": "/ui/tasks",
     "task": "/ui/tasks?key=acme/shop/1842",

@@ -30,6 +30,7 @@ OPERATION = {
     "agents": "list_sessions",
     "elections": "admin_status",
     "events": "list_events",
+    "timeline": "list_events",
     "webhooks": "list_webhooks",
 }
 """Which operation a page stands for; the others are for every key."""
@@ -63,6 +64,7 @@ SEEN = {
     "/ui/bulk?verb=requeue&state=dead_letter": ("dead letter",),
     "/ui/agents": ("canary-agent", "canary-job", "canary-file", "canary-held"),
     "/ui/agents/s1": ("canary-agent", "canary-job", "canary-file", "canary-held"),
+    "/ui/timeline": ("canary-job", "canary-file", "canary-held"),
     "/ui/elections": ("canary-room",),
     "/ui/events": ("canary-job", "canary-file", "tsk_held"),
     "/ui/events/1": ("canary-job",),

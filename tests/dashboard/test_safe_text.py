@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup, escape
 
-from holdfast.transport.dashboard.safe_text import safe_block, safe_json, safe_line, web_link
+from holdfast.transport.dashboard.safe_text import safe_block, safe_json, safe_label, safe_line, web_link
 from tests.dashboard.payloads import HIDDEN, PAYLOADS
 
 
@@ -69,3 +69,11 @@ def test_json_is_indented_and_other_text_is_unchanged():
 )
 def test_only_plain_web_addresses_are_linked(text, followed):
     assert web_link(text) == (text if followed else None)
+
+
+@pytest.mark.parametrize("text", PAYLOADS)
+def test_labels_have_no_markup_and_no_hidden_characters(text):
+    made = safe_label(text)
+    assert not isinstance(made, Markup), "the template escapes it"
+    assert "hidden-character" not in made
+    assert not HIDDEN & set(made)

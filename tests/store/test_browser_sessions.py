@@ -167,4 +167,9 @@ def test_recent_events_and_events_per_minute_match_the_log(store, clock):
         assert [event.kind for event in news] == ["lease.expired", "lease.claimed", "lease.released", "lease.claimed"]
         assert reader.recent_events(ACCOUNT, subject_of(lease), 2) == news[:2]
         assert reader.recent_events("other", subject_of(lease), 2) == []
+        assert reader.changes(ACCOUNT, 0, log[-1].seq + 1, 100) == news
+        assert reader.changes(ACCOUNT, news[2].seq, news[0].seq, 100) == news[1:2]
+        assert reader.changes(ACCOUNT, 0, log[-1].seq + 1, 2, 10**6) == news[:2]
+        assert reader.changes(ACCOUNT, 0, log[-1].seq + 1, 9, 1) == news[:1]
+        assert reader.changes("other", 0, 10**6, 9) == []
         assert reader.events_per_minute(ACCOUNT, 2) == [(*key, counted[key]) for key in sorted(counted)]

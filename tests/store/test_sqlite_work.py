@@ -159,6 +159,7 @@ WORK = {
     "brief history": read(lambda reader: reader.brief_history(ACCOUNT, "lease:name/0000100")),
     "last grant": read(lambda reader: reader.last_grant(ACCOUNT, "lease:name/0000100", 9)),
     "recent events": read(lambda reader: reader.recent_events(ACCOUNT, "lease:name/0000100", 9)),
+    "changes": read(lambda reader: reader.changes(ACCOUNT, 100, 200, 10, 50_000)),
     "oldest events": read(lambda reader: reader.last_event_before(ACCOUNT, START - 5, 100)),
     "subjects of the oldest events": read(lambda reader: reader.subjects_up_to(ACCOUNT, 20)),
     "subjects": read(lambda reader: reader.subjects_after(ACCOUNT, "lease:name/0000050", 10)),

@@ -251,6 +251,9 @@ class LogReads(Protocol):
     def recent_events(self, account: str, subject: str, limit: int) -> list[Event]:
         """The newest events of one subject, newest first, without renewals."""
 
+    def changes(self, account: str, after: int, before: int, limit: int, max_bytes: int | None = None) -> list[Event]:
+        """The newest events between two cursors, newest first, without renewals."""
+
     def last_grant(self, account: str, subject: str, version: int) -> Event | None:
         """The last event below a version that records the whole holder: a claim or a snapshot."""
 

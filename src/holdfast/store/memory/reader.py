@@ -263,6 +263,12 @@ class MemoryReader(DependencyReader):
         history = self._of_subject(account, subject)
         return [event for event in reversed(history) if event.kind not in RENEWALS][:limit]
 
+    def changes(self, account: str, after: int, before: int, limit: int, max_bytes: int | None = None) -> list[Event]:
+        """The newest events between two cursors, newest first, without renewals."""
+        log = self._store.log.get(account, [])
+        found = (event for event in reversed(log) if event.seq < before and event.kind not in RENEWALS)
+        return list(take_bytes(list(islice(takewhile(lambda event: event.seq > after, found), limit)), max_bytes))
+
     def log_bounds(self, account: str) -> tuple[int, int]:
         """(the last event removed by retention, the last event)."""
         return self._store.log_bounds.get(account, (0, 0))

@@ -102,6 +102,7 @@ HELD_AT = (
     " UNION ALL SELECT 'tasks', account, id FROM tasks WHERE expires_at > ? ORDER BY 1, 2, 3"
 )
 EVENTS = page_of(Event, "account = ? AND seq > ?", "seq")
+CHANGES = page_of(Event, f"account = ? AND seq > ? AND seq < ? AND kind NOT IN {RENEWALS}", "seq", order="DESC")
 EVENTS_OF_REQUEST = page_of(Event, "account = ? AND seq > ? AND request_id = ?", "seq")
 HISTORY = page_of(Event, "account = ? AND subject = ? AND version > ?", "version")
 # A renewal is left out if the next event is a renewal too (`core.event.without_repeated_renewals`).

@@ -78,6 +78,10 @@ class SqlReader(DependencyReader):
         """The newest events of one subject, newest first, without renewals."""
         return self.damaged_rows.events(self.execute(queries.RECENT_EVENTS, account, subject, limit))
 
+    def changes(self, account: str, after: int, before: int, limit: int, max_bytes: int | None = None) -> list[Event]:
+        """The newest events between two cursors, newest first, without renewals."""
+        return self.event_page(queries.CHANGES, (limit, max_bytes), account, after, before)
+
     # -- lists -----------------------------------------------------------------------------------------------
 
     def leases(

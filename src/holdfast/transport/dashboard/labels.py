@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -28,6 +29,11 @@ def duration(span: Instant) -> str:
         if len(parts) == _SHOWN_UNITS:
             break
     return " ".join(part for part in parts if not part.startswith("0 ")) or "0 s"
+
+
+def clock(instant: Instant) -> str:
+    """The time of the day in UTC: 08:15."""
+    return time.strftime("%H:%M", time.gmtime(instant // SECOND))
 
 
 def summarize(document: str, limit: int = MAX_SUMMARY) -> str:

@@ -30,6 +30,11 @@ def safe_line(value: object, limit: int = SHORT) -> Markup:
     return line + Markup('<span class="cut">…</span>') if len(text) > limit else line
 
 
+def safe_label(value: object, limit: int = SHORT) -> str:
+    """The same without markup, for attributes and tooltips."""
+    return safe_line(value, limit).striptags()
+
+
 def safe_block(value: object) -> Markup:
     """The whole text, with its line breaks."""
     return _mark_hidden("" if value is None else str(value), lines=True)

@@ -31,6 +31,7 @@ class Templates:
         )
         environment.filters.update(
             safe_line=safe_text.safe_line,
+            safe_label=safe_text.safe_label,
             safe_block=safe_text.safe_block,
             safe_json=safe_text.safe_json,
             pretty=safe_text.pretty,
@@ -38,6 +39,7 @@ class Templates:
             duration=labels.duration,
             event_label=labels.event_label,
             rfc3339=rfc3339,
+            clock=labels.clock,
             segment=segment,
             merged=lambda values, more: {**values, **more},
             query=lambda values: urlencode({name: value for name, value in values.items() if value}),

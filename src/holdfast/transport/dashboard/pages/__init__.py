@@ -18,6 +18,7 @@ from holdfast.transport.dashboard.pages import (
     questions,
     queues,
     tasks,
+    timeline,
     webhooks,
 )
 
@@ -33,6 +34,7 @@ PAGES: tuple[Page, ...] = (
     dead_letters.PAGE,
     bulk.PAGE,
     agents.PAGE,
+    timeline.PAGE,
     elections.PAGE,
     events.PAGE,
     webhooks.PAGE,

@@ -16,7 +16,7 @@ from holdfast.engine.engine import Engine
 from holdfast.store.contract import Reader
 from holdfast.transport.dashboard import event_lines
 from holdfast.transport.dashboard import held as holdings
-from holdfast.transport.dashboard.access.permissions import FILES, JOBS, SESSIONS, TASKS, may_use
+from holdfast.transport.dashboard.access.permissions import FILES, JOBS, LOG, SESSIONS, TASKS, may_use
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.lists.held_work import MAX_ROWS, Agent, agents_of, held_work
 from holdfast.transport.dashboard.lists.paging import Column, make_listing
@@ -52,6 +52,7 @@ async def show(request: PageRequest) -> TemplateResponse:
         "agents": [_describe_agent(agent, now) for agent in listing.rows],
         "listing": listing,
         "all": False,
+        "may_see_timeline": may_use(request.by, LOG),
         "after": "",
         "next_cursor": "",
         "max_rows": 0 if work.is_complete and len(work.sessions) < MAX_ROWS else MAX_ROWS,
@@ -70,7 +71,7 @@ async def _show_sessions(request: PageRequest) -> TemplateResponse:
 
     agents, next_cursor = await request.ctx.read(read_sessions)
     variables = {"agents": agents, "listing": None, "all": True, "after": after, "next_cursor": next_cursor}
-    return TemplateResponse("agents.html", variables | {"max_rows": 0})
+    return TemplateResponse("agents.html", variables | {"max_rows": 0, "may_see_timeline": may_use(by, LOG)})
 
 
 async def show_one(request: PageRequest) -> TemplateResponse:

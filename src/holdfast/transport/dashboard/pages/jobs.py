@@ -10,6 +10,7 @@ from holdfast.core import lease as leases
 from holdfast.core import session as sessions
 from holdfast.core.errors import Invalid
 from holdfast.core.event import subject_of
+from holdfast.core.holdings.spans import held_spans
 from holdfast.core.lease import Lease
 from holdfast.core.names import ELECTION_PREFIX
 from holdfast.core.principal import Principal
@@ -63,7 +64,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
         events = reader.recent_events(by.account, subject_of(lease), HISTORY)
         if lease.version == 0 and not events:
             raise HttpRefusal(404, "there is no job or lock with that name")
-        ownerships = ownership_timeline.ownerships(events, lease, reader.now)
+        ownerships = held_spans(reversed(events), [lease], reader.now)
         return {
             "lease": lease,
             "held": held.read_holdings(reader, [lease], engine)[0] if leases.is_live(lease, reader.now) else None,

@@ -10,6 +10,7 @@ import msgspec
 from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid
 from holdfast.core.event import subject_of
+from holdfast.core.holdings.spans import HELD, Span
 from holdfast.core.plan import CREATE
 from holdfast.core.principal import Principal, may_see_key
 from holdfast.core.row import Instant
@@ -61,10 +62,6 @@ COLUMNS: tuple[Column[Listed], ...] = (
     Column("attempts", "Attempts", lambda each: (each.task.attempt_count, each.task.id), largest_first=True),
     Column("changed", "Changed", lambda each: (each.task.changed_at, each.task.id), largest_first=True),
 )
-
-_BAR_CLASSES = {tasks.COMPLETED: "completed", tasks.RELEASED: "released", tasks.SNOOZED: "released", "held": "held",
-                tasks.HANDED_OVER: "released"}  # fmt: skip
-"""CSS class of an attempt's bar by its outcome; other outcomes are their own class and drawn as a loss."""
 
 
 async def show(request: PageRequest) -> TemplateResponse:
@@ -152,7 +149,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
             "word": "" if task is None else phase(task) if task.state == tasks.PENDING else task.state,
             "held": next(iter(_find_holdings([] if task is None else [task], reader, engine).values()), None),
             "timeline": ownership_timeline.timeline(
-                [_ownership(each, reader.now) for each in found if each.claimed_at is not None]
+                [_span(task_id, each, reader.now) for each in found if each.claimed_at is not None]
             ),
             "attempts": found[::-1],
             "lines": event_lines.history(reader, by.account, subject, HISTORY),
@@ -271,11 +268,10 @@ def _find_holdings(found: list[Task], reader: Reader, engine: Engine) -> dict[st
     return {holding.id: holding for holding in held.read_holdings(reader, claimed, engine)}
 
 
-def _ownership(attempt: AttemptRecord, now: Instant) -> ownership_timeline.Ownership:
+def _span(task_id: str, attempt: AttemptRecord, now: Instant) -> Span:
     since = attempt.claimed_at or now
     until = max(attempt.ended_at or now, since)
-    how = attempt.outcome or "held"
-    return ownership_timeline.Ownership(attempt.worker, since, until, _BAR_CLASSES.get(how, how))
+    return Span(Task.noun, task_id, attempt.worker, since, until, attempt.outcome or HELD, kind=Task.noun)
 
 
 def _agent_contract(task: Task, now: Instant) -> str:
