@@ -248,7 +248,13 @@ def test_every_answer_carries_the_content_security_policy(client):
 
 def test_static_files_are_cached_under_addresses_with_their_hash(client, anybody):
     found = re.findall(r"/ui/static/[0-9a-f]{16}/[a-z]+\.[a-z]+", client.get("/")[2])
-    assert {path.rpartition("/")[2] for path in found} == {"icon.svg", "style.css", "detail.css", "main.js"}
+    assert {path.rpartition("/")[2] for path in found} == {
+        "icon.svg",
+        "style.css",
+        "detail.css",
+        "charts.css",
+        "main.js",
+    }
     for path in found:
         status, headers, _ = anybody.get(path)
         assert (status, headers["Cache-Control"]) == (200, "public, max-age=31536000, immutable")
