@@ -7,9 +7,10 @@ from contextlib import AbstractContextManager
 from typing import Protocol
 
 from holdfast.core.row import Instant
+from holdfast.store.contract.counts import Counts, Totals
 from holdfast.store.contract.deliveries import Deliveries
 from holdfast.store.contract.housekeeping import Housekeeping, Watcher
-from holdfast.store.contract.reads import Counts, Reader, TaskPath, Totals
+from holdfast.store.contract.reads import Reader, TaskPath
 from holdfast.store.contract.rollups import Rollups
 from holdfast.store.contract.transactions import (
     ClockStepped,

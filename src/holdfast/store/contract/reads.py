@@ -21,43 +21,13 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import RelatedTask, Task
 from holdfast.core.task.coverage import ReadyWork
+from holdfast.store.contract.counts import Counts, HeldCounts, Totals
 
 R = TypeVar("R", bound=Row)
 H = TypeVar("H", Lease, Task, Reservation)
 A = TypeVar("A", bound=Lease | Task | Reservation | Session)
 
 HISTORY_PAGE = 1_000
-
-
-class Counts(msgspec.Struct, frozen=True):
-    """Numbers of one account, for `/status`."""
-
-    live_leases: int
-    users: int
-
-
-class HeldCounts(msgspec.Struct, frozen=True):
-    """How much an account holds now, by kind."""
-
-    leases: int
-    """Jobs and locks, without elections."""
-    reservations: int
-    tasks: int
-
-    @property
-    def total(self) -> int:
-        """Everything that is held."""
-        return self.leases + self.reservations + self.tasks
-
-
-class Totals(msgspec.Struct, frozen=True):
-    """Numbers over all accounts, for the metrics; none of them names an account."""
-
-    live_leases: int
-    tasks: dict[str, int]
-    """By state."""
-    oldest_ready: Instant = 0
-    """How long the task that waits longest has been claimable."""
 
 
 class TaskPath(msgspec.Struct, frozen=True):

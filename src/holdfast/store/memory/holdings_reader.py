@@ -13,7 +13,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract.reads import HeldCounts
+from holdfast.store.contract.counts import HeldCounts
 
 if TYPE_CHECKING:
     from holdfast.store.memory.store import MemoryStore

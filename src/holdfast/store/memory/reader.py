@@ -23,7 +23,8 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from holdfast.core.task.coverage import ReadyWork
-from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
+from holdfast.store.contract.counts import Counts, Totals
+from holdfast.store.contract.reads import HISTORY_PAGE, TaskPath
 from holdfast.store.memory.dependency_reader import DependencyReader
 
 R = TypeVar("R", bound=Row)

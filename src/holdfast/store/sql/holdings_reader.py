@@ -13,7 +13,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.store.contract.reads import HeldCounts
+from holdfast.store.contract.counts import HeldCounts
 from holdfast.store.sql import holding_queries
 from holdfast.store.sql.records import SqlRecords
 

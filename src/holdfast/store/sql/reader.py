@@ -20,7 +20,8 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import STATES, Task
 from holdfast.core.task.coverage import ReadyWork
-from holdfast.store.contract.reads import HISTORY_PAGE, Counts, TaskPath, Totals
+from holdfast.store.contract.counts import Counts, Totals
+from holdfast.store.contract.reads import HISTORY_PAGE, TaskPath
 from holdfast.store.sql import queries
 from holdfast.store.sql.dependency_reader import DependencyReader
 from holdfast.store.sql.ready_work_queries import READY_WORK
