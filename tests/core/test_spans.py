@@ -160,6 +160,18 @@ def test_a_reservation_that_is_handed_over_has_two_holders():
     assert log.spans(taken, seconds=60) == [("ada", "r", 0, 9, "handed_over"), ("bob", "r", 9, 60, "held")]
 
 
+def test_a_holder_before_a_handover_is_not_named_after_the_one_in_the_row():
+    log = Log()
+    row = log.put(reservations.wait(ACCOUNT, "r", a_request(), [], START), "waiting", 0)
+    row = log.put(reservations.grant(row, a_request(), proof="x", token=1, now=START + 3 * SECOND), "reserved", 3)
+    taken = reservations.hand_over(
+        row, owner="bob", principal="p", session=None, ttl=60 * SECOND, proof="y", token=2, now=START + 9 * SECOND
+    )
+    taken = log.put(taken, "handed_over", 9)
+    del log.events[0]  # only this one names the first holder
+    assert log.spans(taken, seconds=60) == [(None, "r", 3, 9, "handed_over"), ("bob", "r", 9, 60, "held")]
+
+
 def test_a_snapshot_shows_what_was_claimed_before_it():
     log = Log()
     lease = held(owner="ada")

@@ -84,7 +84,10 @@ class _Scan:
             return
         data: dict[str, Any] = msgspec.json.decode(event.data)
         known = self.known.setdefault(event.subject, {})
-        known.update((name, data[name]) for name in _KEPT if data.get(name) is not None)
+        is_reservation = noun == Reservation.noun
+        known.update(
+            (name, data[name]) for name in _KEPT if name in data and (is_reservation or data[name] is not None)
+        )
         if verb == UNDELIVERED:  # its caller never had it
             self.open.pop(event.subject, None)
             self.seen.add(event.subject)
@@ -103,8 +106,8 @@ class _Scan:
 
     def held(self, now: Instant) -> Iterable[Span]:
         """What is held at the end."""
-        for subject, span in self.open.items():
-            row = self.rows.get(subject)
+        for subject, begun in self.open.items():
+            row, span = self.rows.get(subject), self._with_last_owner(subject, begun)
             if row is not None and row.expires_at is not None and is_due(row, now):  # the sweep has not met it yet
                 yield replace(span, until=row.expires_at, how=EXPIRED)
             else:
@@ -116,10 +119,8 @@ class _Scan:
                 )
 
     def _begin(self, event: Event, noun: str, verb: str, data: dict[str, Any]) -> None:
-        row, known = self.rows.get(event.subject), self.known[event.subject]
+        known = self.known[event.subject]
         owner = known.get("worker" if noun == Task.noun else "owner")
-        if owner is None and isinstance(row, Reservation):
-            owner = row.owner
         since = event.at if verb in _BEGINNINGS else data.get("claimed_at")
         kind = str(known.get("kind") or JOB) if noun == Lease.noun else noun
         self.seen.add(event.subject)
@@ -131,23 +132,29 @@ class _Scan:
         """End the span of the holder; one that began before the events is described by its last event or its row."""
         span, is_known = self.open.pop(event.subject, None), event.subject in self.seen
         self.seen.add(event.subject)
+        self._forget_holder(event.subject, noun)
         if verb == HANDED_OVER:
-            self.known[event.subject] = {name: data[name] for name in _KEPT if data.get(name) is not None}
-        else:
-            self._forget_holder(event.subject, noun)
+            self.known[event.subject] |= _without_none({name: data.get(name) for name in _KEPT})
         ended = data.get("ended") if isinstance(data.get("ended"), dict) else None
         if span is None and not is_known:
             span = self._describe(event, noun, verb, ended or {})
+        elif span is not None and verb != HANDED_OVER:
+            span = self._with_last_owner(event.subject, span)
         if span is not None:
             ended = ended or {"by": data.get("ended_by"), "reason": data.get("ended_reason")}
             how = ended.get("how") or ended.get("outcome") or verb
             found = replace(span, until=event.at, how=how, by=ended.get("by"), reason=ended.get("reason"))
             self.closed.append(found)
 
+    def _with_last_owner(self, subject: str, span: Span) -> Span:
+        """The span with the owner in the row of a reservation, if no event that was read names one."""
+        row = self.rows.get(subject)
+        return replace(span, owner=row.owner) if span.owner is None and isinstance(row, Reservation) else span
+
     def _forget_holder(self, subject: str, noun: str) -> None:
-        """Forget who held it, except of a reservation: it has one owner until it is handed over."""
-        kept = {"owner"} if noun == Reservation.noun else set()
-        self.known[subject] = {name: value for name, value in self.known[subject].items() if name in kept}
+        """Forget who held it, except of a reservation, whose columns stay: granted again, it has only what changed."""
+        if noun != Reservation.noun:
+            self.known[subject] = {}
 
     def _describe(self, event: Event, noun: str, verb: str, ended: dict[str, Any]) -> Span | None:
         row_id, row = event.subject.partition(":")[2], self.rows.get(event.subject)
@@ -158,6 +165,10 @@ class _Scan:
         if isinstance(row, Reservation) and verb != HANDED_OVER:  # the row has the last holder only
             return Span(noun, row_id, row.owner, row.claimed_at, event.at, HELD, kind=noun, session=row.session)
         return None
+
+
+def _without_none(columns: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in columns.items() if value is not None}
 
 
 def _kind(row: Lease | Reservation | Task) -> str:
