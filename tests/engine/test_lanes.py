@@ -48,7 +48,9 @@ def warm(engine):
 def local(request, opened, started):
     """A running engine on a local store, and the threads that run its transactions."""
     engine = warm(started(opened(request.param)))
-    return engine, Threads(engine.store)
+    threads = Threads(engine.store)
+    run_short_batches(engine, threads)
+    return engine, threads
 
 
 def run_short_batches(engine, threads):
@@ -150,8 +152,8 @@ def test_after_an_outage_the_lanes_thread_runs_the_first_batch(local):
     del threads.seen[:]
     assert isinstance(engine.call(claim("job", "l2")), Claimed)
     assert set(threads.seen) == {engine.lanes.all[0].thread}
-    assert isinstance(engine.call(claim("other", "l3")), Claimed)
-    assert threads.seen[-1] is threading.current_thread()
+
+    run_short_batches(engine, threads)
 
 
 def test_a_caller_does_not_wait_for_another_process_that_writes(opened, started):
