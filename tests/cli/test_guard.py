@@ -148,7 +148,7 @@ def test_a_session_is_primed_guarded_renewed_and_released(agents, shell, folder,
     a = Shell(shell.port, shell.key, folder, {"CLAUDE_ENV_FILE": str(shell.home / "env")})
     other = Shell(shell.port, shell.key, folder, {"HOLDFAST_OWNER": "agent-b"})
     other("reserve", "theirs/")
-    files = shell("reserve", "--space", job, "mine/", "--owner", "claude-code", "--ttl", 3, "-o", "json").json
+    files = shell("reserve", "--space", job, "mine/", "--owner", "claude-code", "--ttl", 60, "-o", "json").json
     mine = {"tool_name": "Write", "tool_input": {"file_path": str(folder / "mine/x.py")}}
     refused = hook(a, "PreToolUse", **mine).json["hookSpecificOutput"]
     assert refused["permissionDecision"] == "deny", "nothing says that it is this window's"

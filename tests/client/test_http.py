@@ -2,6 +2,7 @@
 
 import socket
 import ssl
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
@@ -10,6 +11,7 @@ import pytest
 import holdfast
 from holdfast.client.errors import AuthError, Unreachable
 from holdfast.client.http import HttpTransport, auth_headers, server_url
+from holdfast.client.request import Request
 from tests.client.ways import KEY, url_of
 from tests.http.network_servers import make_certificate
 from tests.support import wait_until
@@ -54,6 +56,27 @@ def test_many_threads_share_one_client_and_its_connections(sqlite_server, name):
     with holdfast.Client(url_of(sqlite_server), KEY) as client, ThreadPoolExecutor(8) as pool:
         statuses = list(pool.map(lambda number: client.claim_job(name, f"agent-{number}")["status"], range(40)))
     assert (statuses.count("claimed"), statuses.count("held")) == (1, 39)
+
+
+def test_a_connection_that_opens_while_its_client_closes_is_closed(sqlite_server, monkeypatch):
+    """A background renewal may connect at the moment at which the client is closed."""
+    connect, is_connecting, is_closed, opened = socket.create_connection, threading.Event(), threading.Event(), []
+
+    def connect_late(*args, **more):
+        is_connecting.set()
+        assert is_closed.wait(10)
+        opened.append(connect(*args, **more))
+        return opened[0]
+
+    monkeypatch.setattr(socket, "create_connection", connect_late)
+    transport = HttpTransport(url_of(sqlite_server), KEY)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(transport.send, Request("GET", "/health", {}, b""), 10)
+        assert is_connecting.wait(10)
+        transport.close()
+        is_closed.set()
+        assert answer.result(10).status == 200
+    assert opened[0].fileno() == -1
 
 
 def test_a_request_that_is_sent_while_its_connection_is_closed_stays_encrypted(monkeypatch):

@@ -77,29 +77,44 @@ class HttpTransport:
     """Transport of `Client`."""
 
     def __init__(self, url: str | None, key: str | None) -> None:
-        self._settings = _settings(url, key)
-        self._http = httpx2.Client(**self._settings)
-        self._streams: set[socket.socket] = set()
+        self._begin(_settings(url, key))
+
+    def _begin(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self.after_fork()
         call_after_fork(self)
 
     def after_fork(self) -> None:
-        """Leave the connections to the parent: this child makes its own."""
+        """Begin without connections and requests: those of the parent stay the parent's."""
         self._http = httpx2.Client(**self._settings)
-        self._streams = set()
+        self._streams: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._sending = 0
+        """Requests under way."""
+        self._is_closed = False
 
     def send(self, request: Request, timeout: float) -> Answer:
         """One attempt."""
-        with _translate_errors():
-            return _answer(
-                self._http.request(
-                    request.method,
-                    request.target,
-                    headers=request.headers,
-                    content=request.body,
-                    timeout=_timeout(timeout),
-                    extensions=self._extensions(),
+        with self._lock:
+            if self._is_closed:
+                raise NotSent("the connections were closed")
+            self._sending += 1
+        try:
+            with _translate_errors():
+                return _answer(
+                    self._http.request(
+                        request.method,
+                        request.target,
+                        headers=request.headers,
+                        content=request.body,
+                        timeout=_timeout(timeout),
+                        extensions=self._extensions(),
+                    )
                 )
-            )
+        finally:
+            with self._lock:
+                self._sending -= 1
+            self._close_if_idle()
 
     def _extensions(self) -> dict[str, Any] | None:
         """Extensions of the HTTP library that every request gets."""
@@ -130,43 +145,36 @@ class HttpTransport:
         return SeparateHttpTransport(self._settings)
 
     def close(self) -> None:
-        """Close all connections. Stream sockets are shut down first: that alone wakes a thread that reads from one."""
+        """End streams and close all connections, after the requests under way.
+
+        Stream sockets are shut down first: that alone wakes a thread that reads from one. The last request closes the
+        connections, because one that is being opened would stay open.
+        """
+        with self._lock:
+            self._is_closed = True
         _shut_down(self._streams)
-        self._http.close()
+        self._close_if_idle()
+
+    def _close_if_idle(self) -> None:
+        with self._lock:
+            is_idle = self._is_closed and self._sending == 0
+        if is_idle:
+            self._http.close()
 
 
 class SeparateHttpTransport(HttpTransport):
     """Transport whose `close` ends all its requests at once, because it knows the sockets that they wait for."""
 
     def __init__(self, settings: dict[str, Any]) -> None:
-        self._settings = settings
-        call_after_fork(self)
-        self.after_fork()
+        self._begin(settings)
 
     def after_fork(self) -> None:
         """Begin without connections and requests."""
         super().after_fork()
-        self._lock = threading.Lock()
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._sending = 0
-        """Requests under way."""
-        self._is_closed = False
-
-    def send(self, request: Request, timeout: float) -> Answer:
-        """One attempt."""
-        with self._lock:
-            if self._is_closed:
-                raise NotSent("the connections were closed")
-            self._sending += 1
-        try:
-            return super().send(request, timeout)
-        finally:
-            with self._lock:
-                self._sending -= 1
-            self._close_if_idle()
 
     def close(self) -> None:
-        """End all requests; the last of them closes the connections, which no other thread may do meanwhile."""
+        """End all requests and close all connections."""
         with self._lock:
             self._is_closed = True
             _shut_down(self._sockets)
@@ -182,12 +190,6 @@ class SeparateHttpTransport(HttpTransport):
                 self._sockets.add(sock)
                 if self._is_closed:
                     _shut_down([sock])
-
-    def _close_if_idle(self) -> None:
-        with self._lock:
-            is_idle = self._is_closed and self._sending == 0
-        if is_idle:
-            self._http.close()
 
 
 class AsyncHttpTransport:
