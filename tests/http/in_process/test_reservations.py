@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from holdfast.operations import bounds
 from tests.compat.orchestrion.account import Account
 from tests.http.job_client import ABSENT_LEASE, fresh
 from tests.http.replies import done, refused_as_problem
@@ -182,3 +183,19 @@ def test_files_are_checked_with_and_without_the_lease_id(account):
 @pytest.mark.parametrize("query", ["path=src/a", "space=a%0Ab", "limit=0", "cursor=nonsense", "space=x&path=/x"])
 def test_a_list_with_a_wrong_filter_is_refused(account, query):
     assert account.get(f"/v1/reservations?{query}").status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field", "bound"),
+    [
+        ("/v1/jobs/claim", {"owner": "me"}, "any_of", bounds.ANY_OF),
+        ("/v1/reservations", {"owner": "me", "space": "s"}, "paths", bounds.RESERVED_PATHS),
+        ("/v1/reservations/check", {"space": "s"}, "paths", bounds.CHECKED_PATHS),
+        ("/v1/tasks/claim", {"worker_id": "w"}, "types", bounds.TASK_CLAIM_TYPES),
+    ],
+)
+def test_repeated_items_count_towards_the_bound_of_a_list(account, path, body, field, bound):
+    answer = account.post(path, {**body, field: ["x"] * (bound.most + 1)})
+    assert answer.status == 400, str(answer)
+    assert f"must have {bound}" in str(answer)
+    done(account.post(path, {**body, field: ["x"] * bound.most}))

@@ -112,7 +112,7 @@ async def claim_any_job(ctx: HandlerContext, request: Request) -> Response:
     body, warnings, raw = await read_body(request, ClaimAnyBody)
     names = list(dict.fromkeys(map(normal_job_id, body.any_of)))
     checks = Checks()
-    checks.require(1 <= len(names) <= bounds.ANY_OF.most, "any_of", f"`any_of` must have {bounds.ANY_OF}")
+    checks.require(1 <= len(body.any_of) <= bounds.ANY_OF.most, "any_of", f"`any_of` must have {bounds.ANY_OF}")
     for name in names:
         problem = job_id_problem(name)
         checks.require(problem is None, "any_of", problem or "")

@@ -59,7 +59,7 @@ async def claim_task(ctx: HandlerContext, request: Request) -> Response:
     checks = Checks()
     types = tuple(dict.fromkeys([*([] if body.type is None else [body.type]), *(body.types or [])]))
     checks.require(all(map(TYPE.fullmatch, types)), "type", TYPE_RULE)
-    allowed = len(types) <= bounds.TASK_CLAIM_TYPES.most
+    allowed = max(len(types), len(body.types or ())) <= bounds.TASK_CLAIM_TYPES.most
     checks.require(allowed, "types", f"`types` must have {bounds.TASK_CLAIM_TYPES}")
     checks.check_text(body.worker_id, "worker_id", bounds.TASK_LABEL)
     checks.check_text(body.session_lease_id, "session_lease_id", bounds.TASK_LABEL)

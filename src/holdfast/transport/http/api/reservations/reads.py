@@ -109,7 +109,7 @@ async def check_files(ctx: HandlerContext, request: Request) -> Response:
     check_space(checks, request, body.space)
     paths = list(dict.fromkeys(body.paths))
     bound = bounds.CHECKED_PATHS
-    checks.require(bound.least <= len(paths) <= bound.most, "paths", f"`paths` must have {bound}")
+    checks.require(bound.least <= len(body.paths) <= bound.most, "paths", f"`paths` must have {bound}")
     for place, path in enumerate(body.paths[: bound.most]):
         problem = path_problem(path)
         checks.require(problem is None, f"paths/{place}", f"{path[:80]!r}: {problem}")
