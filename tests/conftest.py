@@ -33,10 +33,10 @@ from tests.scheduling import (
     choose_stores,
     folder_of,
     group_of,
-    halve_cases,
     is_alone,
     is_waiting,
     leave_for_proof,
+    sample_cases,
     sort_by_waiting,
 )
 from tests.support import DrivenClock
@@ -122,7 +122,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not FULL:
-        config.hook.pytest_deselected(items=leave_for_proof(items) + choose_stores(items) + halve_cases(items))
+        config.hook.pytest_deselected(items=leave_for_proof(items) + choose_stores(items) + sample_cases(items))
     sort_by_waiting(items)
 
 

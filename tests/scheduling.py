@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ SPREAD = (
 """Files whose tests are long at full size and share no expensive set-up: `make prove` spreads them over the workers."""
 
 
-_STORE = re.compile(r"\b(sqlite|postgres)\b")
+_STORE = re.compile(r"\b(memory|sqlite|postgres)\b")
 ONE_STORE = (
     "tests/backup/",
     "tests/billing/",
@@ -36,38 +35,41 @@ ONE_STORE = (
     "tests/telemetry/",
     "tests/webhooks/",
 )
-"""Folders whose tests `make test` runs on SQLite and PostgreSQL in turn, `make prove` on both.
+"""Folders whose tests `make test` runs on one store each, in turn, and `make prove` on every store.
 
-That both stores behave alike is proved by tests/store and by the differential tests. A test that proves a promise runs
-on both in any case; if it has many cases, such as one for each operation, half of them run on each store.
+That all stores behave alike is proved by tests/store and by the differential tests.
 """
-HALVED = (
-    "tests/cli/test_octostore.py",
-    "tests/cli/test_run.py",
-    "tests/cli/test_shown_commands.py",
-    "tests/faults/test_configuration.py",
-    "tests/linearizability/test_planted_bugs.py",
-    "tests/openapi/test_sqlite.py",
-    "tests/simulation/test_planted_bugs.py",
-)
-"""Files with many cases of one kind, each of which starts a server or computes for long: `make test` runs every second
-case, `make prove` all."""
+SAMPLED = {
+    "tests/cli/test_octostore.py": 3,
+    "tests/cli/test_run.py": 3,
+    "tests/cli/test_shown_commands.py": 2,
+    "tests/faults/test_configuration.py": 4,
+    "tests/http/served/test_tenancy.py": 2,
+    "tests/linearizability/test_planted_bugs.py": 4,
+    "tests/openapi/test_sqlite.py": 4,
+    "tests/simulation/test_planted_bugs.py": 8,
+}
+"""Files with many cases of one kind, each of which starts a server or computes for long: `make test` runs one case of
+so many, `make prove` all."""
 PROVE_ONLY = (
-    "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[postgres-sqlite]",
+    "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[postgres",
     "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[sqlite-postgres]",
     "tests/backup/test_killed.py::test_a_source_that_has_changed_is_copied_from_the_beginning",
     "tests/bench/test_load.py",
     "tests/bench/test_measurements.py",
+    "tests/dashboard/test_live_updates.py::test_five_agents_race_and_another_takes_over_when_the_winner_stops",
+    "tests/mcp/test_real_clients.py::test_fastmcp_connects_lists_claims_and_completes",
     "tests/mcp/test_stdio.py::test_stdout_has_only_protocol_messages",
     "tests/mcp/test_stdio.py::test_the_new_protocol_needs_no_handshake_on_stdio",
     "tests/openapi/test_document.py::test_every_process_generates_the_same_bytes",
     "tests/openapi/test_document.py::test_the_yaml_document_equals_the_json_document",
     "tests/openapi/test_postgres.py",
+    "tests/streams/test_scale.py::test_many_readers_receive_every_event_once_while_claims_run[of one subject each]",
     "tests/store/test_sqlite_file.py::test_two_processes_on_one_file_write_alternately",
+    "tests/test_examples.py::test_an_example_prints_the_expected_output[ten_agents_one_repository]",
+    "tests/test_install.py::test_a_server_on_sqlite_works_in_a_light_install",
 )
 """Tests that start many processes or compute for long; what they prove of a promise, smaller tests prove too."""
-MANY_CASES = 50
-PROMISES = Path(__file__).parents[1] / "docs" / "explanation" / "promises.md"
 HEAVY = (
     "tests/openapi/test_sqlite.py",
     "tests/http/served/test_tenancy.py",
@@ -89,8 +91,11 @@ SHARED_SERVERS = (
 )
 """Folders with servers for all of their tests: a worker stays in one of them until it has no tests left."""
 ALONE = (
+    "tests/advice/test_walk.py",
     "tests/engine/test_erasing.py::test_deleting_a_large_account_delays_others_by_less_than_a_second",
     "tests/faults/test_flood.py",
+    "tests/faults/test_grace.py",
+    "tests/faults/test_task_grace.py",
     "tests/faults/test_task_latency.py",
     "tests/linearizability/test_programs.py::test_every_answer_fits_one_order_while_the_database_s_clock_is_set",
     "tests/streams/test_scale.py",
@@ -145,16 +150,22 @@ def sort_by_waiting(items: list[pytest.Item]) -> None:
 
 
 def choose_stores(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Remove and return one of every two tests that differ only in their store, in the folders of one store each."""
-    proofs = set(re.findall(r"`(test_\w+)`", PROMISES.read_text()))
-    cases = Counter(item.name.partition("[")[0] for item in items)
-    on_both = {name for name in proofs if cases[name] <= MANY_CASES}
-    pairs: dict[str, list[pytest.Item]] = {}
+    """Leave, of tests that differ only in their store, one in turn, in the folders of one store each; return the rest.
+
+    A test of two stores, such as one that copies from the first to the second, stays as it is.
+    """
+    groups: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.nodeid.startswith(ONE_STORE) and item.name.partition("[")[0] not in on_both:
-            pairs.setdefault(_STORE.sub("", item.nodeid), []).append(item)
-    both = [tests for tests in pairs.values() if len(tests) == 2]
-    removed = [tests[number % 2] for number, tests in enumerate(both)]
+        if item.nodeid.startswith(ONE_STORE):
+            text, stores = _STORE.subn("", item.nodeid)
+            if stores == 1:
+                groups.setdefault(text, []).append(item)
+    removed = [
+        item
+        for turn, tests in enumerate(tests for tests in groups.values() if len(tests) > 1)
+        for item in tests
+        if item is not tests[turn % len(tests)]
+    ]
     gone = set(removed)
     items[:] = [item for item in items if item not in gone]
     return removed
@@ -167,15 +178,22 @@ def leave_for_proof(items: list[pytest.Item]) -> list[pytest.Item]:
     return removed
 
 
-def halve_cases(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Remove and return every second case of the tests in the halved files."""
-    cases = Counter[str]()
+def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
+    """Remove and return all but some cases of the tests in the sampled files.
+
+    Each test of a file begins with another case, so that most cases run in one of its tests.
+    """
+    seen: dict[str, dict[str, int]] = {}
     removed = []
     for item in items:
-        if item.nodeid.startswith(HALVED) and "[" in item.name:
-            cases[item.nodeid.partition("::")[0]] += 1
-            if cases[item.nodeid.partition("::")[0]] % 2 == 0:
+        path, every = item.nodeid.partition("::")[0], SAMPLED.get(item.nodeid.partition("::")[0], 1)
+        if every > 1 and "[" in item.name:
+            tests = seen.setdefault(path, {})
+            name = item.name.partition("[")[0]
+            tests.setdefault(name, len(tests))
+            if tests[name] % every:
                 removed.append(item)
+            tests[name] += 1
     gone = set(removed)
     items[:] = [item for item in items if item not in gone]
     return removed

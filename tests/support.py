@@ -51,7 +51,7 @@ STORES = ["memory", "sqlite", "postgres"]
 settings.register_profile(
     "holdfast",
     deadline=None,
-    max_examples=100 if FULL else 15,
+    max_examples=100 if FULL else 10,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("holdfast")

@@ -20,8 +20,8 @@ from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(15)
 
-ROUNDS = sized(9, 100)
-KILLS = sized(3, 60)
+ROUNDS = sized(4, 100)
+KILLS = sized(2, 60)
 PROGRAM = """
 import json, sys, holdfast
 client = holdfast.open(sys.argv[1])

@@ -69,7 +69,7 @@ DETAILS = {
     "webhooks": "/v1/webhooks/bad-webhooks",
 }
 """Where the damaged row itself is asked for."""
-EVERY = sized(10, 1)
+EVERY = sized(20, 1)
 """`make test` takes every sixth case."""
 
 

@@ -11,7 +11,7 @@ from tests.proof_size import sized
 from tests.store_inspection import assert_store_is_consistent
 
 CLAIMERS = 32
-ROUNDS = sized(10, 200)
+ROUNDS = sized(4, 200)
 
 
 def test_one_of_32_racing_claimers_wins_each_round(store, new_store_url, new_server):
@@ -47,7 +47,7 @@ def test_a_lost_race_does_not_break_later_statements(new_postgres_database, new_
     """A statement that fails in a lost race while a connection prepares it must not break that connection."""
     url = new_postgres_database()
     here, there = (agent(new_server(url).start()) for _ in range(2))
-    for _ in range(sized(8, 40)):
+    for _ in range(sized(3, 40)):
         cut_connections(url)
         for caller in (here, there):
             eventually(lambda caller=caller: caller.claim(fresh()).status, lambda status: status == 200, within=3)

@@ -17,8 +17,8 @@ from tests.store_inspection import assert_store_is_consistent, events_by_task, e
 
 pytestmark = pytest.mark.waits(14)
 
-TASKS = sized(300, 20_000)
-KILLS = sized(2, 40)
+TASKS = sized(100, 20_000)
+KILLS = sized(1, 40)
 CREWS, WORKERS = 4, 8
 PATIENCE_SECONDS = sized(60, 1_800)
 ANSWER_SECONDS = 0.1

@@ -22,7 +22,7 @@ DEPENDENTS = sized(1_200, 10_000)
 class Plan(Works):
     """One plan of tasks with random dependencies, sixteen workers on two servers."""
 
-    tasks, workers = sized(60, 1_000), 8
+    tasks, workers = sized(30, 1_000), 8
 
     def make(self, count):
         rng = random.Random(count)

@@ -125,7 +125,7 @@ def test_nothing_acknowledged_is_lost_while_fronts_and_engine_are_killed_at_rand
     workers = [threading.Thread(target=work, args=(number,)) for number in range(8)]
     for worker in workers:
         worker.start()
-    for _ in range(sized(3, 40)):
+    for _ in range(sized(2, 40)):
         before = len(granted)
         wait_until(lambda before=before: len(granted) > before + 20, 30)
         with suppress(ProcessLookupError, IndexError):

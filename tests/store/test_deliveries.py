@@ -27,6 +27,7 @@ from holdfast.engine.view import View
 from holdfast.store.contract.deliveries import Capacity, CursorMove
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.sql import delivery_queries
+from tests.proof_size import sized
 from tests.support import ACCOUNT, START, empty, make_store, put
 
 HOOK = (ACCOUNT, "whk_1")
@@ -325,7 +326,7 @@ def generated(draw, seq):
 
 
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=sized(8, 50))
 def test_due_deliveries_match_the_rule_in_every_store(every_store, data):
     deliveries = [data.draw(generated(seq)) for seq in range(1, data.draw(st.integers(0, 9)) + 1)]
     hooks = [HOOK, (ACCOUNT, "whk_2")]
@@ -342,7 +343,7 @@ def test_due_deliveries_match_the_rule_in_every_store(every_store, data):
 
 
 @given(data=st.data())
-@settings(max_examples=25)
+@settings(max_examples=sized(8, 50))
 def test_a_failing_receiver_is_found_by_the_rule_in_every_store(every_store, data):
     states = st.tuples(st.sampled_from(STATES), st.integers(0, 2), moments)
     deliveries = [

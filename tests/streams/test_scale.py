@@ -10,7 +10,7 @@ from bench.streams import Size, measure
 from tests.proof_size import FULL, sized
 
 SIZE = Size(
-    readers=sized(100, 1_000),
+    readers=sized(40, 1_000),
     all_event_readers=sized(10, 50),
     events_per_second=sized(150, 1_000),
     seconds=sized(1, 10),

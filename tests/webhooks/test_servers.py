@@ -14,7 +14,7 @@ from tests.webhooks.conftest import sending
 pytestmark = pytest.mark.waits(25)
 
 SUBJECTS = sized(10, 25)
-EVENTS = sized(15, 40)
+EVENTS = sized(8, 40)
 KILLS = sized(2, 5)
 
 
