@@ -13,7 +13,7 @@ from tests.simulation.runner import SOMETIMES, run_seeds
 from tests.simulation.virtual_time import simulated_runtime
 from tests.simulation.world import World
 
-SEEDS, PARTS = (100_000, 100) if FULL else (120, 1)
+SEEDS, PARTS = (100_000, 100) if FULL else (240, 1)
 
 
 @pytest.mark.parametrize("part", range(PARTS))
