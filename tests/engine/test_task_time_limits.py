@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.errors import Invalid, InvalidTransition, LeaseExpired
+from holdfast.core.offer import offer_of
 from holdfast.core.row import SECOND
 from holdfast.core.task import DEAD, DEADLINE, DEPENDENCIES, PENDING, last_attempt
 from holdfast.core.task.retry import default_backoff
@@ -43,6 +44,14 @@ def test_no_lease_is_granted_or_renewed_past_the_limit(store, clock, limit):
     for extend in (offer_task(lasts=HOUR), withdraw_task(), GiveGrace(**BASE, key=granted.task.key, last_beat=START)):
         run(store, extend)
         assert the_task(store).expires_at <= end
+    check_log(store)
+
+
+def test_an_offer_ends_with_the_attempt_at_the_latest(store):
+    transact(store, create("t1", max_run=LEASE + 9 * SECOND), take("work"))
+    offered = run(store, offer_task(lasts=HOUR)).task
+    assert offer_of(offered).until == offered.expires_at == START + LEASE + 9 * SECOND
+    assert offer_of(run(store, offer_task(lasts=SECOND)).task).until == START + SECOND
     check_log(store)
 
 
