@@ -55,6 +55,14 @@ def test_an_offer_ends_with_the_attempt_at_the_latest(store):
     check_log(store)
 
 
+def test_an_offered_task_is_not_taken_over_after_its_deadline_by_the_wall_clock(memory, clock, monkeypatch):
+    transact(memory, create("t1", deadline_at=START + HOUR), take("work"), offer_task("t1"))
+    monkeypatch.setattr(memory, "wall", lambda: clock.now + HOUR)
+    with pytest.raises(InvalidTransition, match="the deadline of this task has passed"):
+        run(memory, take_this("t1", seed="s2", offer="code-1"))
+    assert event_kinds(memory) == ["created", "claimed", "offered"]
+
+
 def test_a_claim_near_the_deadline_gets_only_the_time_that_is_left(store, clock):
     run(store, create("t1", deadline_at=START + 100 * SECOND))
     clock.advance(95)
