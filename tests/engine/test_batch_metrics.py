@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from holdfast.core.errors import HoldfastError
 from holdfast.core.row import SECOND
+from holdfast.core.task import DEAD_CAUSES
+from holdfast.engine.command import Held
 from holdfast.telemetry import metric_names
 from tests.support import acquire, claim, heartbeat, release, wait_until
-from tests.task_commands import complete, create, fail, take
+from tests.task_commands import approval, complete, create, fail, take
 
 SHORT = SECOND // 5
 
@@ -91,13 +95,24 @@ def test_every_transition_of_a_task_is_counted(engine, numbers):
     engine.call(fail("t2", seed="t2"))
     engine.call(fail("t3", seed="t3", permanent=True))
     wait_until(lambda: numbers.more(metric_names.EXPIRIES, "task") == 1)
-    assert (numbers.more(metric_names.CREATED), numbers.more(metric_names.CLAIMS, "task", "granted")) == (4, 4)
+    soon = time.time_ns() // 1000 + SHORT
+    engine.call(create("t5", deadline_at=soon))
+    engine.call(create("t6", approval=approval(deadline_at=soon)))
+    wait_until(lambda: sum(numbers.more(metric_names.DEAD_LETTERS, cause) for cause in DEAD_CAUSES) == 5)
+    assert (numbers.more(metric_names.CREATED), numbers.more(metric_names.CLAIMS, "task", "granted")) == (6, 4)
     assert (numbers.more(metric_names.COMPLETED), numbers.more(metric_names.FAILED)) == (1, 2)
-    for cause in metric_names.DEAD_LETTERS.labels["cause"]:
+    for cause in DEAD_CAUSES:
         assert numbers.more(metric_names.DEAD_LETTERS, cause) == 1, cause
     report = engine.alerts.report()
-    assert report["dead_letters"]["total"] - earlier["dead_letters"]["total"] == 3
+    assert report["dead_letters"]["total"] - earlier["dead_letters"]["total"] == 5
     assert report["lapses"]["total"] - earlier["lapses"]["total"] == 1
+
+
+def test_a_batch_that_cannot_be_counted_is_answered(engine, monkeypatch, caplog):
+    monkeypatch.delitem(metric_names.CLAIMS._offsets, ("job", "held"))
+    engine.call(claim("a", "l1"))
+    assert isinstance(engine.call(claim("a", "l2")), Held)
+    assert "a batch could not be counted" in caplog.text
 
 
 def test_batches_and_lane_busy_time_are_measured(engine, numbers):

@@ -276,6 +276,19 @@ def test_other_work_under_the_same_key_needs_an_approval_of_its_own(store):
     check_log(store)
 
 
+def test_other_work_needs_its_approval_also_after_answers_to_other_questions(store):
+    first = run(store, create("t1", unique_key="k", approval=approval("Delete it?"))).task.question
+    run(store, answer(first, APPROVE))
+    for number in range(2):
+        run(store, take("work", seed=f"s{number}"))
+        run(store, answer(run(store, ask("t1", f"s{number}")).task.question))
+    replaced = run(store, create("t2", unique_key="k", replaces=True, payload='{"n":2}')).task
+    assert replaced.waits_for == ANSWER, "the approval was for other work"
+    assert every(store, Question)[-1].text == "Delete it?"
+    assert isinstance(run(store, take("work", seed="s2")), Empty)
+    check_log(store)
+
+
 def test_open_questions_are_listed_by_age_and_closed_ones_newest_first(store, clock):
     for number in range(4):
         run(store, create(f"t{number}", approval=approval()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.errors import Invalid, InvalidTransition, LeaseExpired
+from holdfast.core.offer import offer_of
 from holdfast.core.row import SECOND
 from holdfast.core.task import DEAD, DEADLINE, DEPENDENCIES, PENDING, last_attempt
 from holdfast.core.task.retry import default_backoff
@@ -44,6 +45,22 @@ def test_no_lease_is_granted_or_renewed_past_the_limit(store, clock, limit):
         run(store, extend)
         assert the_task(store).expires_at <= end
     check_log(store)
+
+
+def test_an_offer_ends_with_the_attempt_at_the_latest(store):
+    transact(store, create("t1", max_run=LEASE + 9 * SECOND), take("work"))
+    offered = run(store, offer_task(lasts=HOUR)).task
+    assert offer_of(offered).until == offered.expires_at == START + LEASE + 9 * SECOND
+    assert offer_of(run(store, offer_task(lasts=SECOND)).task).until == START + SECOND
+    check_log(store)
+
+
+def test_an_offered_task_is_not_taken_over_after_its_deadline_by_the_wall_clock(memory, clock, monkeypatch):
+    transact(memory, create("t1", deadline_at=START + HOUR), take("work"), offer_task("t1"))
+    monkeypatch.setattr(memory, "wall", lambda: clock.now + HOUR)
+    with pytest.raises(InvalidTransition, match="the deadline of this task has passed"):
+        run(memory, take_this("t1", seed="s2", offer="code-1"))
+    assert event_kinds(memory) == ["created", "claimed", "offered"]
 
 
 def test_a_claim_near_the_deadline_gets_only_the_time_that_is_left(store, clock):

@@ -90,6 +90,8 @@ class Answered(msgspec.Struct, frozen=True):
     reason: str | None = None
     number: int = 1
     """Which answer of the task it is: the first, the second and so on."""
+    approval: str | None = None
+    """The text of the approval that the task got earlier, if this is the answer to another question."""
 
 
 def question_id(task_id: str, version: int) -> str:
@@ -140,14 +142,25 @@ def answer(question: Question, text: str, *, by: str, reason: str | None, wall: 
 def approval_again(asked: Question | None, last: Answered | None, wall: Instant) -> Inquiry | None:
     """The approval that a task needs once more when its work is replaced; None if it never needed one.
 
-    `asked` is its open question, `last` its last answer: that approved the work before.
+    `asked` is its open question, `last` its last answer: that, or an earlier one, approved the work before.
     """
     if asked is not None and asked.kind == APPROVAL:
         again = ask_again(asked, wall)
         return Inquiry(again.text, APPROVAL_CHOICES, again.deadline_at, again.on_timeout, APPROVAL)
-    if last is not None and last.kind == APPROVAL:
-        return Inquiry(last.question, APPROVAL_CHOICES, kind=APPROVAL)
-    return None
+    text = approved_text(last)
+    return None if text is None else Inquiry(text, APPROVAL_CHOICES, kind=APPROVAL)
+
+
+def approved_text(last: Answered | None) -> str | None:
+    """The text of the approval that a task with this last answer got; None if it needed none."""
+    if last is None or last.kind == APPROVAL:
+        return None if last is None else last.question
+    return last.approval
+
+
+def follow(last: Answered | None, answer: Answered) -> Answered:
+    """An answer as its task keeps it in the place of the last one: counted, and with the approval that it got."""
+    return answer if last is None else replace(answer, number=last.number + 1, approval=approved_text(last))
 
 
 def expire(question: Question, wall: Instant) -> Question:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -34,6 +35,8 @@ from holdfast.telemetry.heartbeats import LoopHeartbeat, LoopHeartbeats
 from holdfast.telemetry.registry import Registry
 
 T = TypeVar("T")
+
+log = logging.getLogger("holdfast.engine")
 
 
 class Engine:
@@ -222,10 +225,7 @@ class Engine:
     def _on_commit(self, committed: Committed) -> None:
         """Answer a committed batch, then wake the waiters that its changes concern."""
         replies = []
-        self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
-        lapses, dead_letters = self._batch_metrics.changes(committed)
-        self.alerts.note(LAPSES, lapses)
-        self.alerts.note(DEAD_LETTERS, dead_letters)
+        self._count(committed)
         for ticket, outcome in committed.replies:
             replies += self._waiters.handle(ticket, outcome, committed, self.sweep.expect)
         deliver(replies)
@@ -235,6 +235,16 @@ class Engine:
         self.change_signal.notify(committed.touched)
         if committed.touched:
             self._watcher.notify()
+
+    def _count(self, committed: Committed) -> None:
+        """Count a committed batch; it is answered also if that fails."""
+        try:
+            self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
+            lapses, dead_letters = self._batch_metrics.changes(committed)
+            self.alerts.note(LAPSES, lapses)
+            self.alerts.note(DEAD_LETTERS, dead_letters)
+        except Exception:
+            log.exception("a batch could not be counted")
 
     def end_waits(self, principal: Principal, now: Instant) -> None:
         """End the waits of a principal whose key changed, unless they were begun with a key that still works."""

@@ -100,8 +100,11 @@ COMPLETED = _counter("holdfast_tasks_completed", "Tasks completed.")
 FAILED = _counter("holdfast_tasks_failed", "Attempts that their workers reported as failed.")
 CANCELLED = _counter("holdfast_tasks_cancelled", "Tasks cancelled.")
 REQUEUED = _counter("holdfast_tasks_requeued", "Dead letters put back into their queues.")
-DEAD_LETTERS = _counter("holdfast_dead_letters", "Tasks that became dead letters, by cause.",
-                        cause=("attempts_exhausted", "permanent", "lease_expired"))  # fmt: skip
+DEAD_LETTERS = _counter(
+    "holdfast_dead_letters",
+    "Tasks that became dead letters, by cause.",
+    cause=("attempts_exhausted", "permanent", "lease_expired", "deadline", "unanswered"),
+)
 
 # -- the engine --------------------------------------------------------------------------------------------------
 

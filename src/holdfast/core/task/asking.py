@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import Invalid
 from holdfast.core.limits import MAX_QUESTIONS
-from holdfast.core.question import Answered
+from holdfast.core.question import Answered, follow
 from holdfast.core.row import Instant
 from holdfast.core.task.ending import cancel, hand_back, stop_waiting
 from holdfast.core.task.queueing import requeue_waiting
@@ -37,8 +37,7 @@ def await_answer(task: Task, question_id: str, wall: Instant) -> Task:
 
 def take_answer(task: Task, answer: Answered, wall: Instant) -> Task:
     """The task with its answer: in its queue, unless it waits for something else."""
-    last = last_answer(task)
-    text = msgspec.json.encode(answer if last is None else replace(answer, number=last.number + 1)).decode()
+    text = msgspec.json.encode(follow(last_answer(task), answer)).decode()
     return requeue_waiting(replace(task, question=None, answered=text), wall)
 
 

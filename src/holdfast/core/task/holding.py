@@ -82,14 +82,19 @@ def check_claimable(task: Task, wall: Instant) -> None:
         raise TaskClaimed("another worker holds this task", **holder_facts(task))
     if task.state != PENDING:
         raise InvalidTransition(f"a task that is {task.state} cannot be claimed", state=task.state)
-    if is_over(task, wall):
-        raise InvalidTransition("the deadline of this task has passed", state=task.state)
+    check_time_left(task, wall)
     if task.waits_for is not None:
         raise NotYetClaimable(f"this task waits for {_AWAITED[task.waits_for]}", waiting_for=task.waits_for)
     if not is_claimable(task, wall):
         assert task.scheduled_at is not None
         wait = -(-(task.scheduled_at - wall) // SECOND)
         raise NotYetClaimable(f"this task is scheduled; it can be claimed in {wait} s", retry_after=wait)
+
+
+def check_time_left(task: Task, wall: Instant) -> None:
+    """Refuse a claim of a task whose deadline has passed, also of one that is offered: no lease would be left of it."""
+    if is_over(task, wall):
+        raise InvalidTransition("the deadline of this task has passed", state=task.state)
 
 
 def check_holder(task: Task, proof: str | None, now: Instant, *, worker: str | None = None) -> None:

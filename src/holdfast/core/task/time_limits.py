@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from holdfast.core import offer as offers
 from holdfast.core.errors import Invalid
 from holdfast.core.limits import MAX_DEADLINE_AHEAD
 from holdfast.core.row import SECOND, Instant
@@ -47,10 +48,11 @@ def attempt_limit(task: Task, now: Instant, wall: Instant) -> Instant | None:
 
 
 def within_limits(task: Task) -> Task:
-    """The task with a lease that ends no later than its attempt may last."""
-    if task.run_until is None or task.expires_at is None or task.expires_at <= task.run_until:
+    """The task with a lease, and an offer of it, that end no later than its attempt may last."""
+    end = task.run_until
+    if end is None or task.expires_at is None or task.expires_at <= end:
         return task
-    return replace(task, expires_at=task.run_until)
+    return offers.with_end(replace(task, expires_at=end), lambda offer: min(offer.until, end))
 
 
 def is_last_lease(task: Task) -> bool:

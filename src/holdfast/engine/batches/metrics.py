@@ -37,6 +37,8 @@ _NOT_GRANTED: tuple[tuple[Any, str], ...] = (
 )
 _ENDINGS = frozenset({"expired", "dead_lettered", "cancelled"})
 """Event verbs of steps by which a lease may have expired."""
+_REPORTED = frozenset({tasks.EXHAUSTED, tasks.PERMANENT})
+"""Causes of dead letters whose workers have reported a failure."""
 _COUNTERS: dict[tuple[str, str], int] = {
     **{(family, "claimed"): metric_names.CLAIMS.at(family, "granted") for family in metric_names.CLAIMED},
     **{(family, "renewed"): metric_names.RENEWALS.at(family) for family in metric_names.FAMILIES},
@@ -98,7 +100,7 @@ class BatchMetrics:
                 if cause is not None:
                     dead += 1
                     found[metric_names.DEAD_LETTERS.at(cause)] += 1
-                    found[metric_names.FAILED.at()] += cause != tasks.LAPSED
+                    found[metric_names.FAILED.at()] += cause in _REPORTED
                 if lapsed or step.kind == "expired" or cause == tasks.LAPSED:  # the last two also by a session's end
                     found[metric_names.EXPIRIES.at(family)] += 1
                 if lapsed:

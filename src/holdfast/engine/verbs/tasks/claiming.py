@@ -219,6 +219,7 @@ class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
         """End the giver's attempt, or refuse the code. The number of held tasks stays, so the plan allows it."""
         session = view.find(Session, self.account, self.session_id or "")
         offers.check_code(task, proof_of(code), None if session is None else session.name, view.now)
+        tasks.check_time_left(task, view.wall)
         return view.put(tasks.hand_over(task, view.now), tasks.HANDED_OVER)
 
 
