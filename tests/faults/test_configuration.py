@@ -153,7 +153,9 @@ def test_a_port_in_use_is_named():
         other.listen()
         port = other.getsockname()[1]
         ended = run("--store", "memory:", "--port", str(port))
-    assert ended.lines == [f"holdfast: cannot listen on 127.0.0.1 port {port}: Address already in use"]
+    assert ended.lines[0] == f"holdfast: cannot listen on 127.0.0.1 port {port}: Address already in use"
+    assert f"`holdfast doctor --url http://127.0.0.1:{port}`" in ended.lines[1]
+    assert f"make run ARGS='--port {port + 1}'" in ended.lines[2]
     assert ended.status == 1
 
 

@@ -49,7 +49,8 @@ def run(invocation: Invocation) -> int:
             print_message("Damaged rows are set aside. Correct each in the database, or restore a backup.")
         summary = f"{len(report.differences)} differences" if report.differences else "no difference"
         damaged = f", {len(report.damaged)} damaged rows" if report.damaged else ""
-        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {summary}{damaged}")
+        accounts = "1 account" if report.accounts == 1 else f"{report.accounts} accounts"
+        print(f"{report.rows} rows and {report.events} events of {accounts}: {summary}{damaged}")
     return DIFFERENT if report.differences or report.damaged else OK
 
 
