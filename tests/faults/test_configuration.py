@@ -26,6 +26,11 @@ WRONG = [
     ({"port": "65536"}, {}, "--port: expected a whole number from 0 to 65535, got '65536'"),
     ({}, {"PORT": "-1"}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '-1'"),
     ({"store": "my"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'my'"),
+    (
+        {"store": "/a/b.db"},
+        {},
+        "--store: expected sqlite:///path.db, postgresql://… or memory:, got '/a/b.db'; for this file write sqlite:////a/b.db",
+    ),
     ({"store": "sqlite:///"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'sqlite:///'"),
     ({"workers": "2", "store": "memory:"}, {}, "--workers: a store in memory belongs to one process"),
     ({"workers": "0"}, {}, "--workers: expected a whole number from 1 to 64, got '0'"),
