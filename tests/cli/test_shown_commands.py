@@ -121,7 +121,7 @@ def test_a_server_names_its_program_as_the_shell_finds_it(monkeypatch, tmp_path)
     ],
 )
 def test_a_server_shows_commands_that_reach_it(settings, flag, capsys):
-    _print_addresses(settings, None, "on this machine need no key", None)
+    _print_addresses(settings, None, "on this machine need nothing", None)
     shown = capsys.readouterr().err
     assert f"`holdfast dashboard{flag}`" in shown
     assert f"  try    holdfast claim hello{flag}\n" in shown, "with the key of this machine"

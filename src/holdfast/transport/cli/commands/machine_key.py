@@ -34,8 +34,8 @@ def provide_machine_key(engine: Engine, url: str, store: str) -> str:
                 _add_entry(engine, servers, url, store)
     except (OSError, UnusableFile, HoldfastError) as error:
         return f"need HOLDFAST_API_KEY: the key of this machine could not be written: {error}"
-    needed = "no key" if addresses_of(url) == addresses_of(DEFAULT_URL) else f"only HOLDFAST_URL={url}"
-    return f"on this machine need {needed}: they find one in {servers.path}"
+    needed = "nothing" if addresses_of(url) == addresses_of(DEFAULT_URL) else f"only HOLDFAST_URL={url}"
+    return f"on this machine need {needed}: their key is in {servers.path}"
 
 
 def _add_entry(engine: Engine, servers: Servers, url: str, store: str) -> None:
