@@ -12,7 +12,7 @@ from typing import NamedTuple
 from holdfast import __version__
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, HoldfastError
-from holdfast.server_keys import FoundKey
+from holdfast.server_keys import WRITTEN_BY_SERVE, FoundKey
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
@@ -29,6 +29,14 @@ _CLOCK_TOLERANCE = 5.0
 _GET_KEY = (
     "run `holdfast serve` on this machine as this user, which writes a key, or set HOLDFAST_API_KEY to one that the"
     " operator gives you; do not register, a new account sees nothing of the others"
+)
+_OTHER_SERVER = (
+    "the server that answers is not the one that wrote this key: it may be another user's. Start yours with another"
+    " --port and set HOLDFAST_URL to its address, or set HOLDFAST_API_KEY to a key of this server"
+)
+_NEW_KEY = (
+    "set HOLDFAST_API_KEY to a key of this server; if all are lost, start it once with HOLDFAST_ROOT_KEY set to a new"
+    " one of 24 characters or more"
 )
 _UNITE = (
     "agents in different accounts do not see each other: remove HOLDFAST_URL and HOLDFAST_API_KEY where this machine's"
@@ -67,7 +75,7 @@ def run(invocation: Invocation) -> int:
     server = _check_server(client, url)
     findings = [_check_program(), server, _check_store(client)]
     if server.is_ok:
-        findings += [_check_key(client, key), _check_clock(client)]
+        findings += [_check_key(client, doors[0].key), _check_clock(client)]
     findings += _check_doors(doors)
     if is_document(invocation.output):
         print_document([_to_document(finding) for finding in findings], invocation.output)
@@ -142,13 +150,13 @@ def _check_store(client: Client) -> Finding:
         return Finding("store", error.message, advice, exit_status.UNREACHABLE)
 
 
-def _check_key(client: Client, key: str | None) -> Finding:
+def _check_key(client: Client, key: FoundKey | None) -> Finding:
     if key is None:
         return Finding("key", "there is no key for this server", _how_to_get_a_key(), exit_status.DENIED)
     try:
         account = client.call("read_account")
     except AuthError as error:
-        advice = "create a new key, or start the server once with HOLDFAST_ROOT_KEY set"
+        advice = _OTHER_SERVER if WRITTEN_BY_SERVE in key.source else _NEW_KEY
         return Finding("key", error.message, advice, exit_status.DENIED)
     except HoldfastError as error:
         return Finding("key", error.message, error.hint, exit_status.UNREACHABLE)
