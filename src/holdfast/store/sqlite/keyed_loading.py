@@ -7,13 +7,12 @@ from typing import Any
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Head
 from holdfast.store.key_limits import (
-    NEAR,
     KeyedClaim,
     KeyedQueue,
     keyed_claims,
     keyed_queues,
     running_by_key,
-    set_counts,
+    set_ending,
 )
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import LoadedRows
@@ -31,8 +30,8 @@ class KeyedLoading(RowLoading):
         keyed = keyed_queues(rows.queues(), needs)
         for queue in keyed:
             counted = fetch(self._execute, ready.RUNNING_KEYS, (queue.account, queue.type))
-            running = {key: count for key, count in counted if isinstance(key, str)}  # others are damaged
-            set_counts(queue, running, rows.rows)
+            queue.running = {key: count for key, count in counted if isinstance(key, str)}  # others are damaged
+            set_ending(queue, rows.rows)
         return keyed
 
     def _add_with_room(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], dict[str, int]]:
@@ -58,9 +57,14 @@ class KeyedLoading(RowLoading):
             return [head for head in found if (Task.table, claim.queue.account, head.id) not in rows.damaged]
 
         due = claim.choose(read(ready.DUE_HEADS, self.wall), limit)
-        near = read(ready.REQUIRING_NEAR if claim.capabilities else ready.KEYED_NEAR)
-        chosen = claim.choose(near, limit)
-        if len(chosen) >= claim.most or len(near) + len(rows.damaged) < NEAR:
+        enough = claim.enough(len(rows.damaged), only_allowed=not claim.capabilities)
+        near, beyond = ready.KEYED_NEAR, ready.KEYED_BEYOND
+        if claim.capabilities:
+            near, beyond = ready.REQUIRING_NEAR, ready.REQUIRING_BEYOND
+        found = read(near, limit, document(sorted(claim.queue.ending)), enough)
+        chosen = claim.choose(found, limit)
+        is_filled = len(chosen) >= claim.most
+        if is_filled or (len(found) + len(rows.damaged) < enough and not self._value(beyond, queue)):
             return chosen + due
         sets = document(self._list_sets(queue[1], queue, claim.capabilities) if claim.capabilities else [""])
         most = claim.most + len(rows.damaged)
