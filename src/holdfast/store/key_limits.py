@@ -59,6 +59,10 @@ class KeyedClaim(msgspec.Struct):
         """How many tasks are loaded."""
         return self.count + sum(self.queue.ending.values())
 
+    def most_of_key(self, limit: int) -> int:
+        """How many tasks of one key are loaded at most."""
+        return min(self.most, limit + max(self.queue.ending.values(), default=0))
+
     def enough(self, damaged: int, *, only_allowed: bool) -> int:
         """How many tasks of keys that are not full are read, to choose out of them those that are loaded.
 

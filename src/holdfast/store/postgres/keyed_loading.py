@@ -93,10 +93,11 @@ class KeyedLoading:
         if claim.capabilities:
             (listed,) = self._run((ready.ALLOWED_SETS, (*queue, claim.capabilities)))
             sets = [text(words) for (words,) in listed]
-        groups = (*queue, document(sets), claim.most + len(self._rows.damaged))
-        statements: list[Statement] = [(ready.KEYED_HEADS, (*groups, document(claim.queue.full_keys(limit))))]
+        groups, damaged = (*queue, document(sets)), len(self._rows.damaged)
+        of_keys = (*groups, claim.most_of_key(limit) + damaged, document(claim.queue.full_keys(limit)))
+        statements: list[Statement] = [(ready.KEYED_HEADS, of_keys)]
         if claim.capabilities:
-            statements.append((ready.KEYLESS_HEADS, groups))
+            statements.append((ready.KEYLESS_HEADS, (*groups, claim.most + damaged)))
         with_key, *keyless = (self._usable(claim, _heads(found)) for found in self._run(*statements))
         return claim.choose(with_key, limit) + [head for found in keyless for head in found]
 

@@ -67,7 +67,8 @@ class KeyedLoading(RowLoading):
         if is_filled or (len(found) + len(rows.damaged) < enough and not self._value(beyond, queue)):
             return chosen + due
         sets = document(self._list_sets(queue[1], queue, claim.capabilities) if claim.capabilities else [""])
-        most = claim.most + len(rows.damaged)
-        keyless = read(ready.KEYLESS_HEADS, sets, most) if claim.capabilities else []
-        with_key = read(ready.KEYED_HEADS, sets, most, document(claim.queue.full_keys(limit)))
+        damaged = len(rows.damaged)
+        keyless = read(ready.KEYLESS_HEADS, sets, claim.most + damaged) if claim.capabilities else []
+        of_key = claim.most_of_key(limit) + damaged
+        with_key = read(ready.KEYED_HEADS, sets, of_key, document(claim.queue.full_keys(limit)))
         return claim.choose(with_key, limit) + keyless + due
