@@ -1,4 +1,4 @@
-"""Claims from queues with a limit for each concurrency key pass over the tasks of keys that are full, on every store."""
+"""Claims from queues with a limit for each concurrency key pass over tasks of full keys, on every store."""
 
 from __future__ import annotations
 

@@ -123,9 +123,9 @@ _FULL_KEYS = (
 )
 
 
-def _near(tasks: str) -> str:
+def _near(tasks: str, or_else: str = "") -> str:
     """Of the first tasks of a queue, in its order, those whose keys are not full, up to ?5."""
-    has_room = f"concurrency_key IS NULL OR ?3 > 0 AND concurrency_key NOT IN ({_FULL_KEYS})"
+    has_room = f"{or_else}?3 > 0 AND concurrency_key NOT IN ({_FULL_KEYS})"
     return f"SELECT id, concurrency_key, requires FROM ({tasks} LIMIT {WINDOW}) WHERE {has_room} LIMIT ?5"
 
 
@@ -135,7 +135,7 @@ def _beyond(tasks: str) -> str:
 
 
 KEYED_NEAR, KEYED_BEYOND = _near(_KEYED), _beyond(_KEYED)
-REQUIRING_NEAR, REQUIRING_BEYOND = _near(_ANY_SET), _beyond(_ANY_SET)
+REQUIRING_NEAR, REQUIRING_BEYOND = _near(_ANY_SET, "concurrency_key IS NULL OR "), _beyond(_ANY_SET)
 DUE_HEADS = f"{_HEAD} AND {_DUE}3 ORDER BY priority DESC, place, id"
 _GROUP = (
     "FROM tasks WHERE account = ?1 AND type = ?2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
