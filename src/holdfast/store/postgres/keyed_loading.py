@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
 from holdfast.core.row import Instant
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Head
+from holdfast.decoding import decoder
 from holdfast.store.key_limits import KeyedClaim, keyed_claims, keyed_queues, set_ending
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import ready_queries as ready
@@ -102,8 +101,8 @@ class KeyedLoading:
         return claim.choose(with_key, limit) + [head for found in keyless for head in found]
 
 
-_decode_counts = msgspec.json.Decoder(dict[str, int]).decode
-_decode_heads = msgspec.json.Decoder(list[tuple[str, str | None, str | None]]).decode
+_decode_counts = decoder(dict[str, int])
+_decode_heads = decoder(list[tuple[str, str | None, str | None]])
 
 
 def _heads(found: ResultRows) -> list[Head]:
