@@ -42,11 +42,20 @@ class KeyedLoading(RowLoading):
                 damaged = -1
                 while damaged < len(rows.damaged):  # others are loaded in the place of damaged ones
                     damaged = len(rows.damaged)
+                    if claim.most == 1 and not claim.capabilities and self._add_first_with_room(rows, claim, limit):
+                        continue
                     ids = [head.id for head in self._choose(rows, claim, limit)]
                     missing = [each for each in ids if (Task.table, claim.queue.account, each) not in rows.rows]
                     keys = [(claim.queue.account, task_id) for task_id in missing]
                     self._add(rows, Task, queries.ROW_BY_KEY[Task.table], keys)
         return running_by_key(keyed)
+
+    def _add_first_with_room(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> bool:
+        """Add the first task whose key has room, unless others have come due; returns whether there is one."""
+        queue, enough = (claim.queue.account, claim.queue.type), claim.enough(len(rows.damaged), only_allowed=True)
+        if fetch(self._execute, ready.DUE_HEADS, (*queue, self.wall)):
+            return False
+        return self._add_found(rows, Task, ready.KEYED_FIRST, (*queue, limit, "[]", enough)) == enough
 
     def _choose(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> list[Head]:
         """The tasks to load: out of those near the head of the queue, or of all, and of those that have come due."""

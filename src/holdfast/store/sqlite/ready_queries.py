@@ -134,6 +134,11 @@ def _beyond(tasks: str) -> str:
     return f"SELECT count(*) FROM ({tasks} LIMIT 1 OFFSET {WINDOW})"
 
 
+# The first task itself, where only one is wanted.
+KEYED_FIRST = (
+    f"SELECT {json_rows(Task)} FROM ({_near(_KEYED)}) AS first"
+    " CROSS JOIN tasks AS row ON row.account = ?1 AND row.id = first.id"
+)
 KEYED_NEAR, KEYED_BEYOND = _near(_KEYED), _beyond(_KEYED)
 REQUIRING_NEAR, REQUIRING_BEYOND = _near(_ANY_SET, "concurrency_key IS NULL OR "), _beyond(_ANY_SET)
 DUE_HEADS = f"{_HEAD} AND {_DUE}3 ORDER BY priority DESC, place, id"
