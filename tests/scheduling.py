@@ -93,6 +93,7 @@ SHARED_SERVERS = (
 ALONE = (
     "tests/advice/test_walk.py",
     "tests/engine/test_erasing.py::test_deleting_a_large_account_delays_others_by_less_than_a_second",
+    "tests/faults/test_claim_latency.py",
     "tests/faults/test_flood.py",
     "tests/faults/test_grace.py",
     "tests/faults/test_task_grace.py",

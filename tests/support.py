@@ -38,11 +38,14 @@ from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import OpenSession
 from holdfast.engine.view import View
 from holdfast.store.contract import Clock, Store
+from holdfast.store.key_limits import WINDOW
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
+from holdfast.store.postgres import ready_queries as postgres_ready
 from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sqlite import SqliteStore
+from holdfast.store.sqlite import ready_queries as sqlite_ready
 from tests.proof_size import FULL
 
 STORES = ["memory", "sqlite", "postgres"]
@@ -180,6 +183,14 @@ def load_view(store: Store, **needs: Any) -> View:
     """The view of a transaction that changes nothing."""
     with store.transaction() as transaction:
         return View(transaction.load(AllNeeds.of([Needs(**needs)])))
+
+
+def set_window(monkeypatch: Any, window: int) -> None:
+    """Let claims look through fewer tasks at the head of a queue before they list its concurrency keys."""
+    for module in (sqlite_ready, postgres_ready):
+        for name in ("KEYED_FIRST", "KEYED_NEAR", "KEYED_BEYOND", "REQUIRING_NEAR", "REQUIRING_BEYOND"):
+            if hasattr(module, name):
+                monkeypatch.setattr(module, name, getattr(module, name).replace(str(WINDOW), str(window)))
 
 
 def promptly(measure: Callable[[], list[float]], within: float, tries: int = 3) -> None:

@@ -15,7 +15,6 @@ from holdfast.core.task import CLAIMED
 from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.engine.verbs.tasks.claiming import Claimed
-from holdfast.store.key_limits import NEAR
 from tests.proof_size import sized
 from tests.support import ACCOUNT, Futures, check_log, every, run, transact, wait_until
 from tests.task_commands import (
@@ -167,21 +166,6 @@ def test_no_more_tasks_of_a_key_run_than_the_limit_also_within_a_batch(store, ty
     _, after = transact(store, complete("a0", "s0"), take(*types, seed="s5", limit=5))
     assert taken(after) == ["a1"]
     check_log(store)
-
-
-@pytest.mark.parametrize("able", ["", "gpu"])
-def test_a_full_key_hides_no_other_however_many_of_its_tasks_stand_first(store, able):
-    """More tasks of full keys stand first than are looked through, among those of each set of required words."""
-    limit(store, max_running_per_key=1)
-    words = able or None
-    flood = [create(f"a{n:03}", concurrency_key="a", requires=words) for n in range(NEAR + 5)]
-    last = [create("b1", concurrency_key="b", requires=words), create("z1", requires=words)]
-    transact(store, *flood, *last)
-    first = run(store, take("work", seed="s0", capabilities=able))
-    assert taken(first) == ["a000"]
-    assert taken(run(store, take(seed="s1", capabilities=able, limit=9))) == ["b1", "z1"]
-    _, again = transact(store, complete("a000", "s0"), take("work", seed="s2", capabilities=able, limit=9))
-    assert taken(again) == ["a001"]
 
 
 def test_a_task_that_has_just_come_due_counts_toward_its_key(store, clock):

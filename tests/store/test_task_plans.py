@@ -152,6 +152,24 @@ def test_postgres_reads_few_more_tasks_than_it_returns(full_postgres, name):
     assert not (ordered and sorted_tasks), f"{name} sorts what the index has in order"
 
 
+@pytest.mark.parametrize("name", ["KEYED_NEAR", "REQUIRING_NEAR"])
+def test_postgres_passes_over_tasks_of_full_keys_in_the_order_of_an_index(full_postgres, name):
+    values = {"$7": "'cpu,word10'", "$6": "1", "$5": "1", "$4": "'[]'", "$3": "1", "$2": "'work'", "$1": f"'{ACCOUNT}'"}
+    statement = getattr(postgres_ready, name)
+    for parameter, value in values.items():
+        statement = statement.replace(parameter, value)
+    with full_postgres.read() as reader:
+        reader.fetch("SET enable_bitmapscan = off")
+        found = reader.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}")
+        plan = next(iter(found))[0][0]["Plan"]
+    parts = {node.get("Subplan Name"): [*nodes(node)] for node in nodes(plan)}
+    order = "tasks_with_key_order" if name == "KEYED_NEAR" else "tasks_requiring_order"
+    for part, index in (("CTE heads", order), ("CTE counted", "tasks_running_keys")):
+        (scan,) = (node for node in parts[part] if node.get("Relation Name") == "tasks")
+        assert (scan["Node Type"], scan["Index Name"]) == ("Index Only Scan", index)
+    assert not [node for node in parts["CTE heads"] if "Sort" in node["Node Type"]]
+
+
 def test_postgres_finds_the_tasks_of_a_principal_among_those_that_its_account_holds(full_postgres):
     query, where = holding_queries.HELD_BY["tasks"], (ACCOUNT, "", START, "p1", None, None)
     with full_postgres.read() as reader:
@@ -174,8 +192,11 @@ STEPS = {
     "READY_SET": ("tasks_requiring", 1, True),
     "READY_TYPES": ("tasks_ready", 1, True),
     "GROUPED_TYPES": ("tasks_grouped", 1, True),
-    "KEYED_NEAR": ("tasks_with_key_order", sqlite_ready.NEAR, True),
-    "REQUIRING_NEAR": ("tasks_requiring_order", sqlite_ready.NEAR, True),
+    "KEYED_FIRST": ("tasks_with_key_order tasks_running_keys", sqlite_ready.WINDOW, True),
+    "KEYED_NEAR": ("tasks_with_key_order tasks_running_keys", sqlite_ready.WINDOW, True),
+    "KEYED_BEYOND": ("tasks_with_key_order", sqlite_ready.WINDOW, True),
+    "REQUIRING_NEAR": ("tasks_requiring_order tasks_running_keys", sqlite_ready.WINDOW, True),
+    "REQUIRING_BEYOND": ("tasks_requiring_order", sqlite_ready.WINDOW, True),
     "KEYED_HEADS": ("tasks_grouped", 5 * KEYS, False),
     "KEYLESS_HEADS": ("tasks_grouped", 5, False),
     "DUE_HEADS": ("tasks_ripe", DUE * ACCOUNTS, False),
@@ -193,8 +214,11 @@ def test_sqlite_finds_tasks_by_their_index(full_sqlite, name):
         "READY": (ACCOUNT, "work", 5),
         "READY_TYPES": (ACCOUNT,),
         "GROUPED_TYPES": (ACCOUNT,),
-        "KEYED_NEAR": (ACCOUNT, "work"),
-        "REQUIRING_NEAR": (ACCOUNT, "work"),
+        "KEYED_FIRST": (ACCOUNT, "work", 1, "[]", 1),
+        "KEYED_NEAR": (ACCOUNT, "work", 1, "[]", 1),
+        "KEYED_BEYOND": (ACCOUNT, "work"),
+        "REQUIRING_NEAR": (ACCOUNT, "work", 1, "[]", 1),
+        "REQUIRING_BEYOND": (ACCOUNT, "work"),
         "KEYED_HEADS": (ACCOUNT, "work", '[""]', 5, '["key10"]'),
         "KEYLESS_HEADS": (ACCOUNT, "work", '["cpu,word10"]', 5),
         "DUE_HEADS": (ACCOUNT, "work", START),

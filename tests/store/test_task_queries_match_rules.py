@@ -22,12 +22,13 @@ from holdfast.core.task.queue import Queue
 from holdfast.engine.view import View
 from holdfast.store.contract import TaskPath
 from holdfast.store.contract.reads import HeldCounts
+from holdfast.store.key_limits import WINDOW
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.rows import Rows
 from tests.proof_size import FULL
 from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_lists, types
 from tests.store.test_queries_match_rules import lease_lists, session_lists
-from tests.support import START, empty, load_view, put
+from tests.support import START, empty, load_view, put, set_window
 
 EXAMPLES = 200 if FULL else 4
 QUEUES = [("x",), ("y",), ("x", "y"), ()]
@@ -118,8 +119,15 @@ def test_the_first_tasks_that_a_worker_may_take_are_loaded(fresh, rows, names, l
     able=st.sampled_from(["", "gpu", "cpu,gpu,repo:shop"]),
     held=st.lists(st.sampled_from(["k1", "k2"]), max_size=3),
     most=st.integers(0, 3),
+    loaded=st.integers(0, 2),
 )
-def test_the_first_tasks_whose_keys_have_room_are_loaded(fresh, *, rows, names, limit, able, held, most):
+@pytest.mark.parametrize("window", [2, WINDOW])
+def test_the_first_tasks_whose_keys_have_room_are_loaded(
+    fresh, monkeypatch, window, *, rows, names, limit, able, held, most, loaded
+):
+    """Also if they are behind those that are looked through first, and if the batch has loaded tasks that run."""
+    if window < WINDOW:
+        set_window(monkeypatch, window)
     running = [Task("a", f"h{number}", type="x", state=CLAIMED, concurrency_key=key) for number, key in enumerate(held)]
     store = fresh(*rows, *running, Queue("a", "x", max_running_per_key=most))
     types = names or ("",)
@@ -128,6 +136,7 @@ def test_the_first_tasks_whose_keys_have_room_are_loaded(fresh, *, rows, names, 
         ready=tuple(("a", name, limit) for name in types),
         requiring=tuple(("a", name, able, "") for name in types),
         queues=tuple(("a", name) for name in types),
+        rows=tuple(row.key for row in running[:loaded]),
     )
     assert drained(view, "a", names, able)[:limit] == with_room(rows, held, names, able, most)[:limit]
 

@@ -20,7 +20,9 @@ from holdfast.core.task.queue import Head, Queue, choose
 from holdfast.store.needs import AllNeeds
 
 NEAR = 100
-"""How many tasks at the head of a queue are looked through before its keys, or sets of required words, are listed."""
+"""How many tasks at the head of a queue are looked through before its sets of required words are listed."""
+WINDOW = 2_000
+"""How many tasks at the head of a queue are looked through for keys that have room before its keys are listed."""
 
 
 class KeyedQueue(msgspec.Struct):
@@ -57,6 +59,18 @@ class KeyedClaim(msgspec.Struct):
         """How many tasks are loaded."""
         return self.count + sum(self.queue.ending.values())
 
+    def most_of_key(self, limit: int) -> int:
+        """How many tasks of one key are loaded at most."""
+        return min(self.most, limit + max(self.queue.ending.values(), default=0))
+
+    def enough(self, damaged: int, *, only_allowed: bool) -> int:
+        """How many tasks of keys that are not full are read, to choose out of them those that are loaded.
+
+        Of keys without a task that may end the first one always has room. Some more are read where several are wanted,
+        which may be of one key, or where tasks are among them that the claim may not take.
+        """
+        return damaged + (1 if self.most == 1 and only_allowed else self.most + NEAR)
+
     def may_take(self, requires: str | None) -> bool:
         """Whether a task that requires this is meant."""
         return bool(requires) == bool(self.capabilities) and may_take(self.capabilities, requires)
@@ -78,9 +92,8 @@ def keyed_queues(queues: Iterable[Queue], needs: AllNeeds) -> list[KeyedQueue]:
     return sorted(found, key=lambda queue: (queue.account, queue.type))
 
 
-def set_counts(queue: KeyedQueue, running: Mapping[str, int], loaded: Mapping[Key, Row]) -> None:
-    """Give a queue the numbers of tasks that run, by key."""
-    queue.running = running
+def set_ending(queue: KeyedQueue, loaded: Mapping[Key, Row]) -> None:
+    """Give a queue the numbers of tasks, by key, that run and that the batch has loaded."""
     held = (row for row in loaded.values() if isinstance(row, Task) and row.state == CLAIMED)
     ours = (row for row in held if (row.account, row.type) == (queue.account, queue.type))
     queue.ending = Counter(row.concurrency_key for row in ours if row.concurrency_key is not None)

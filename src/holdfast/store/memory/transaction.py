@@ -25,7 +25,7 @@ from holdfast.store.key_limits import (
     keyed_claims,
     keyed_queues,
     running_by_key,
-    set_counts,
+    set_ending,
 )
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import LoadedRows, Rows, absent_subjects
@@ -193,7 +193,8 @@ class MemoryTransaction:
         """The loaded queues with a limit for each concurrency key."""
         keyed = keyed_queues((row for row in rows.values() if isinstance(row, Queue)), needs)
         for queue in keyed:
-            set_counts(queue, self._store.indexes.running_keys(queue.account, queue.type), rows)
+            queue.running = self._store.indexes.running_keys(queue.account, queue.type)
+            set_ending(queue, rows)
         return keyed
 
     def _with_room(self, claim: KeyedClaim, wall: Instant) -> Iterator[Key]:

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from holdfast.core.row import Instant
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Head
-from holdfast.store.key_limits import NEAR, KeyedClaim, keyed_claims, keyed_queues, set_counts
+from holdfast.decoding import decoder
+from holdfast.store.key_limits import KeyedClaim, keyed_claims, keyed_queues, set_ending
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import ready_queries as ready
 from holdfast.store.postgres.documents import document
-from holdfast.store.postgres.results import take, text
+from holdfast.store.postgres.results import document_of, take, text
 from holdfast.store.postgres.wire import ResultRows, Statement
 from holdfast.store.rows import LoadedRows
 
@@ -20,7 +21,8 @@ class KeyedLoading:
     """The queues of a batch with a limit for each key, which are locked, and the tasks that its claims need of them.
 
     Tasks are chosen out of what was read without locks. Other servers cannot claim them meanwhile, because the queues
-    are locked; a task that is locked otherwise is skipped.
+    are locked; a task that is locked otherwise is skipped. As a rule the first tasks of keys that are not full are
+    chosen, so these are locked and read with the counts, in the same round trip.
     """
 
     def __init__(
@@ -29,33 +31,49 @@ class KeyedLoading:
         self._run = run
         self._rows = rows
         self.queues = keyed_queues(rows.queues(), needs)
-        self._claims = keyed_claims(needs, self.queues, rows.capabilities_of)
-        self._heads: list[tuple[KeyedClaim, list[Head], list[Head]]] = []
-        """Of each claim the tasks near the head of its queue, and those that have come due."""
+        for queue in self.queues:
+            set_ending(queue, rows.rows)
+        claims = keyed_claims(needs, self.queues, rows.capabilities_of)
+        self._claims = [(claim, limit) for claim in claims for limit in claim.queue.limits]
+        self._heads: list[tuple[list[Head], bool, list[Head]]] = []
+        """Of each claim and limit the tasks near the head of the queue, whether others follow, and those come due."""
         self._chosen: list[tuple[str, str]] = []
-        self.statements: list[Statement] = [(ready.RUNNING_KEYS, (row.account, row.type)) for row in self.queues]
-        for claim in self._claims:
-            queue = (claim.queue.account, claim.queue.type)
-            near = ready.REQUIRING_NEAR if claim.capabilities else ready.KEYED_NEAR
-            self.statements += [(near, queue), (ready.DUE_HEADS, (*queue, test_time))]
+        claimed = [(claim.queue.account, claim.queue.type) for claim in claims]
+        self._others = [queue for queue in self.queues if (queue.account, queue.type) not in claimed]
+        self.statements: list[Statement] = [(ready.RUNNING_KEYS, (row.account, row.type)) for row in self._others]
+        for claim, limit in self._claims:
+            of_queue = (claim.queue.account, claim.queue.type, test_time)
+            self.statements += [self._near(claim, limit), (ready.DUE_HEADS, of_queue)]
 
-    def read(self, results: list[ResultRows]) -> None:
-        """Read the results of the statements."""
-        for queue, counted in zip(self.queues, take(results, len(self.queues)), strict=True):
-            running = {text(key): int(count or b"0") for key, count in counted}
-            set_counts(queue, running, self._rows.rows)
+    def _near(self, claim: KeyedClaim, limit: int) -> Statement:
+        """The statement that reads the tasks near the head of a queue, and locks and loads the first of them."""
+        damaged = len(self._rows.damaged)
+        counts = (claim.enough(damaged, only_allowed=True), claim.most + damaged)
+        near = (claim.queue.account, claim.queue.type, limit, document(sorted(claim.queue.ending)), *counts)
+        return (ready.REQUIRING_NEAR, (*near, claim.capabilities)) if claim.capabilities else (ready.KEYED_NEAR, near)
+
+    def read(self, results: list[ResultRows]) -> list[ResultRows]:
+        """Read the results of the statements; returns those that have tasks which are locked."""
+        for queue, counted in zip(self._others, take(results, len(self._others)), strict=True):
+            queue.running = _decode_counts(document_of(counted))
         near, due = results[::2], results[1::2]
+        for (claim, _), first in zip(self._claims, near, strict=True):
+            claim.queue.running = _decode_counts(first[0][4] or b"{}")
         self._heads = [
-            (claim, _heads(first), _heads(last)) for claim, first, last in zip(self._claims, near, due, strict=True)
+            ([Head(*head) for head in _decode_heads(first[0][2] or b"[]")], first[0][3] == b"t", _heads(last))
+            for first, last in zip(near, due, strict=True)
         ]
+        return near
 
     def choose(self) -> list[tuple[str, str]]:
         """(account, task) of the tasks that the batch needs and has not loaded."""
         self._chosen = []
-        for claim, near, due in self._heads:
-            for limit in claim.queue.limits:
-                heads = self._near_or_all(claim, near, limit) + claim.choose(self._usable(claim, due), limit)
-                self._chosen += [(claim.queue.account, head.id) for head in heads]
+        for (claim, limit), (near, goes_on, due) in zip(self._claims, self._heads, strict=True):
+            heads = claim.choose(self._usable(claim, near), limit)
+            if goes_on and len(heads) < claim.most:
+                heads = self._choose_of_all(claim, limit)
+            heads += claim.choose(self._usable(claim, due), limit)
+            self._chosen += [(claim.queue.account, head.id) for head in heads]
         return sorted({key for key in self._chosen if (Task.table, *key) not in self._rows.known})
 
     @property
@@ -67,22 +85,24 @@ class KeyedLoading:
         """Those that are not known to be damaged."""
         return [head for head in heads if (Task.table, claim.queue.account, head.id) not in self._rows.damaged]
 
-    def _near_or_all(self, claim: KeyedClaim, near: list[Head], limit: int) -> list[Head]:
-        """The tasks to load: out of those near the head of the queue, or of all."""
-        chosen = claim.choose(self._usable(claim, near), limit)
-        if len(chosen) >= claim.most or len(near) < NEAR:
-            return chosen
+    def _choose_of_all(self, claim: KeyedClaim, limit: int) -> list[Head]:
+        """The tasks to load, out of the first of each key."""
         queue = (claim.queue.account, claim.queue.type)
         sets = [""]
         if claim.capabilities:
             (listed,) = self._run((ready.ALLOWED_SETS, (*queue, claim.capabilities)))
             sets = [text(words) for (words,) in listed]
-        groups = (*queue, document(sets), claim.most + len(self._rows.damaged))
-        statements: list[Statement] = [(ready.KEYED_HEADS, (*groups, document(claim.queue.full_keys(limit))))]
+        groups, damaged = (*queue, document(sets)), len(self._rows.damaged)
+        of_keys = (*groups, claim.most_of_key(limit) + damaged, document(claim.queue.full_keys(limit)))
+        statements: list[Statement] = [(ready.KEYED_HEADS, of_keys)]
         if claim.capabilities:
-            statements.append((ready.KEYLESS_HEADS, groups))
+            statements.append((ready.KEYLESS_HEADS, (*groups, claim.most + damaged)))
         with_key, *keyless = (self._usable(claim, _heads(found)) for found in self._run(*statements))
         return claim.choose(with_key, limit) + [head for found in keyless for head in found]
+
+
+_decode_counts = decoder(dict[str, int])
+_decode_heads = decoder(list[tuple[str, str | None, str | None]])
 
 
 def _heads(found: ResultRows) -> list[Head]:

@@ -56,8 +56,8 @@ class RowLoading:
     def _add_chosen(self, rows: LoadedRows, found: list[ResultRows]) -> Instant:
         """Add tasks of queues with a limit for each key that have room, others in the place of damaged ones."""
         assert self._keyed is not None
-        self._keyed.read(found)
-        now, damaged = 0, -1
+        near = self._keyed.read(found)
+        now, damaged = self._add_rows(rows, [Task] * len(near), near), -1
         while damaged < len(rows.damaged):
             damaged = len(rows.damaged)
             missing = self._keyed.choose()

@@ -31,9 +31,10 @@ def keys(parameter: int) -> str:
 _KEYS = keys(1)
 
 
-def found_rows(record: type[Row | Answer]) -> str:
-    """The records of `found` as one JSON document, and the clock read after the last of them was locked."""
-    return f"SELECT coalesce(json_agg(json_build_array({columns(record)})), '[]')::text, holdfast_now() FROM found"
+def found_rows(record: type[Row | Answer], *more: str) -> str:
+    """The records of `found` as one JSON document, the clock read after the last of them was locked, and more."""
+    rows = f"coalesce(json_agg(json_build_array({columns(record)})), '[]')::text"
+    return f"SELECT {', '.join((rows, 'holdfast_now()', *more))} FROM found"
 
 
 def and_now(record: type[Row | Answer], select: str) -> str:

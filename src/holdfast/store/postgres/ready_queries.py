@@ -5,16 +5,18 @@ goes along such an index from each set of required words to the next, keeps the 
 `core.task.capabilities.may_take` also decides, and locks the heads of those: no more tasks in all than it asks for.
 
 Tasks with a concurrency key have indexes of their own as well. If their queue has a limit for each key, a claim looks
-near the head of the queue first (KEYED_NEAR, REQUIRING_NEAR). If too few are there whose keys have room
-(`store.key_limits`), it goes along an index from key to key, in each set that it may take (ALLOWED_SETS), and reads the
-heads of those that are not full (KEYED_HEADS). It locks only the tasks that it chose (CHOSEN).
+near the head of the queue first, passes over the tasks of full keys, which `core.task.queue.is_key_full` also decides,
+and locks the first of the others (KEYED_NEAR, REQUIRING_NEAR). If too few are there whose keys have room
+(`store.key_limits`), and the queue goes on, it goes along an index from key to key, in each set that it may take
+(ALLOWED_SETS), and reads the heads of those that are not full (KEYED_HEADS). Of these it locks the tasks that it chose
+(CHOSEN).
 """
 
 from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
-from holdfast.store.key_limits import NEAR
+from holdfast.store.key_limits import NEAR, WINDOW
 from holdfast.store.postgres.queries import and_now, found_rows, keys
 from holdfast.store.sql.page_queries import columns
 
@@ -30,10 +32,12 @@ QUEUES_OF = and_now(
 )
 # Read after the queues were locked: claims of these queues have ended.
 RUNNING = f"SELECT account, type, total FROM task_counts WHERE (account, type) IN ({keys(1)}) AND state = 'claimed'"
-RUNNING_KEYS = (
-    "SELECT concurrency_key, count(*) FROM tasks WHERE account = $1 AND type = $2 AND state = 'claimed'"
-    " AND concurrency_key IS NOT NULL GROUP BY concurrency_key"
+_COUNTED = (
+    "counted AS MATERIALIZED (SELECT concurrency_key, count(*) AS total FROM tasks WHERE account = $1 AND type = $2"
+    " AND state = 'claimed' AND concurrency_key IS NOT NULL GROUP BY concurrency_key)"
 )
+_COUNTS = "SELECT coalesce(json_object_agg(concurrency_key, total), '{}')::text FROM counted"
+RUNNING_KEYS = f"WITH {_COUNTED} {_COUNTS}"
 
 
 def _wanted(*, typed: bool) -> str:
@@ -179,11 +183,38 @@ DUE_REQUIRING_ANY = _due_requiring(typed=False)
 
 # Queues with a limit for each concurrency key: what decides whether a claim may take a task (`core.task.queue.Head`).
 _HEAD = "SELECT id, concurrency_key, requires FROM tasks WHERE account = $1 AND type = $2"
-KEYED_NEAR = (
-    f"{_HEAD} AND ready AND requires IS NULL AND concurrency_key IS NOT NULL"
-    f" ORDER BY priority DESC, place, id LIMIT {NEAR}"
+# Keys of which a task may end in the batch, in $4, are left out: what room they have is decided after the task is read.
+_FULL_KEYS = (
+    "SELECT concurrency_key FROM counted WHERE total >= $3::bigint"
+    " AND concurrency_key NOT IN (SELECT json_array_elements_text($4::json))"
 )
-REQUIRING_NEAR = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id LIMIT {NEAR}"
+_ORDER = "ORDER BY priority DESC, place, id"
+
+
+def _near(where: str, words: str, able: str = "true") -> str:
+    """Of the first tasks of a queue, in its order, those whose keys are not full, up to $5.
+
+    The first $6 of them are locked and loaded. After these come all of them, whether the queue goes on behind them, and
+    how many tasks of each key run.
+    """
+    tasks = f"FROM tasks WHERE account = $1 AND type = $2 AND ready AND {where} {_ORDER}"
+    has_room = f"(concurrency_key IS NULL OR $3::bigint > 0 AND concurrency_key NOT IN ({_FULL_KEYS}))"
+    return (
+        f"WITH {_COUNTED}, heads AS MATERIALIZED (SELECT * FROM (SELECT id, concurrency_key, {words}, priority, place"
+        f" {tasks} LIMIT {WINDOW}) AS first WHERE {able} AND {has_room} {_ORDER} LIMIT $5::bigint),"
+        f" found AS (SELECT {columns(Task)} FROM tasks WHERE account = $1 AND id = ANY (ARRAY (SELECT id FROM heads"
+        f" {_ORDER} LIMIT $6::bigint)) ORDER BY account, id {_LOCK}) {found_rows(Task, _HEADS.format(tasks))}"
+    )
+
+
+_HEADS = (
+    f"(SELECT coalesce(json_agg(json_build_array(id, concurrency_key, requires) {_ORDER}), '[]')::text FROM heads),"
+    " CASE WHEN (SELECT count(*) FROM heads) < $5::bigint"
+    f" THEN EXISTS (SELECT {{0}} LIMIT 1 OFFSET {WINDOW}) ELSE true END, ({_COUNTS.replace('{}', '{{}}')})"
+)
+_KEYED, _ANY_SET = "requires IS NULL AND concurrency_key IS NOT NULL", "requires IS NOT NULL"
+KEYED_NEAR = _near(_KEYED, "NULL::text AS requires")  # which its index does not have, so rows would be read
+REQUIRING_NEAR = _near(_ANY_SET, "requires", "string_to_array(requires, ',') <@ string_to_array($7::text, ',')")
 DUE_HEADS = f"{_HEAD} AND {_DUE.replace('$2', '$3')} ORDER BY priority DESC, place, id"
 ALLOWED_SETS = (
     "WITH RECURSIVE claims AS (SELECT $1::text AS account, $2::text AS type, $3::text AS capabilities, 0 AS most),"

@@ -7,13 +7,12 @@ from typing import Any
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Head
 from holdfast.store.key_limits import (
-    NEAR,
     KeyedClaim,
     KeyedQueue,
     keyed_claims,
     keyed_queues,
     running_by_key,
-    set_counts,
+    set_ending,
 )
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import LoadedRows
@@ -31,8 +30,8 @@ class KeyedLoading(RowLoading):
         keyed = keyed_queues(rows.queues(), needs)
         for queue in keyed:
             counted = fetch(self._execute, ready.RUNNING_KEYS, (queue.account, queue.type))
-            running = {key: count for key, count in counted if isinstance(key, str)}  # others are damaged
-            set_counts(queue, running, rows.rows)
+            queue.running = {key: count for key, count in counted if isinstance(key, str)}  # others are damaged
+            set_ending(queue, rows.rows)
         return keyed
 
     def _add_with_room(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], dict[str, int]]:
@@ -43,11 +42,20 @@ class KeyedLoading(RowLoading):
                 damaged = -1
                 while damaged < len(rows.damaged):  # others are loaded in the place of damaged ones
                     damaged = len(rows.damaged)
+                    if claim.most == 1 and not claim.capabilities and self._add_first_with_room(rows, claim, limit):
+                        continue
                     ids = [head.id for head in self._choose(rows, claim, limit)]
                     missing = [each for each in ids if (Task.table, claim.queue.account, each) not in rows.rows]
                     keys = [(claim.queue.account, task_id) for task_id in missing]
                     self._add(rows, Task, queries.ROW_BY_KEY[Task.table], keys)
         return running_by_key(keyed)
+
+    def _add_first_with_room(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> bool:
+        """Add the first task whose key has room, unless others have come due; returns whether there is one."""
+        queue, enough = (claim.queue.account, claim.queue.type), claim.enough(len(rows.damaged), only_allowed=True)
+        if fetch(self._execute, ready.DUE_HEADS, (*queue, self.wall)):
+            return False
+        return self._add_found(rows, Task, ready.KEYED_FIRST, (*queue, limit, "[]", enough)) == enough
 
     def _choose(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> list[Head]:
         """The tasks to load: out of those near the head of the queue, or of all, and of those that have come due."""
@@ -58,12 +66,18 @@ class KeyedLoading(RowLoading):
             return [head for head in found if (Task.table, claim.queue.account, head.id) not in rows.damaged]
 
         due = claim.choose(read(ready.DUE_HEADS, self.wall), limit)
-        near = read(ready.REQUIRING_NEAR if claim.capabilities else ready.KEYED_NEAR)
-        chosen = claim.choose(near, limit)
-        if len(chosen) >= claim.most or len(near) + len(rows.damaged) < NEAR:
+        enough = claim.enough(len(rows.damaged), only_allowed=not claim.capabilities)
+        near, beyond = ready.KEYED_NEAR, ready.KEYED_BEYOND
+        if claim.capabilities:
+            near, beyond = ready.REQUIRING_NEAR, ready.REQUIRING_BEYOND
+        found = read(near, limit, document(sorted(claim.queue.ending)), enough)
+        chosen = claim.choose(found, limit)
+        is_filled = len(chosen) >= claim.most
+        if is_filled or (len(found) + len(rows.damaged) < enough and not self._value(beyond, queue)):
             return chosen + due
         sets = document(self._list_sets(queue[1], queue, claim.capabilities) if claim.capabilities else [""])
-        most = claim.most + len(rows.damaged)
-        keyless = read(ready.KEYLESS_HEADS, sets, most) if claim.capabilities else []
-        with_key = read(ready.KEYED_HEADS, sets, most, document(claim.queue.full_keys(limit)))
+        damaged = len(rows.damaged)
+        keyless = read(ready.KEYLESS_HEADS, sets, claim.most + damaged) if claim.capabilities else []
+        of_key = claim.most_of_key(limit) + damaged
+        with_key = read(ready.KEYED_HEADS, sets, of_key, document(claim.queue.full_keys(limit)))
         return claim.choose(with_key, limit) + keyless + due

@@ -108,13 +108,16 @@ class RowLoading:
         if keys:
             self._add_found(rows, row_type, query, (document(keys),))
 
-    def _add_found(self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]) -> None:
+    def _add_found(self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]) -> int:
+        """Add the rows that a statement finds; returns how many there are."""
         found: Any
         try:
             found = self._execute(query, arguments).fetchone()
         except apsw.SQLError:  # one of the rows has a blob
             found = self._execute(queries.with_blobs(row_type, query), arguments).fetchone()
-        rows.add(self._damaged_rows.decode_document(row_type, found[0]))
+        decoded = self._damaged_rows.decode_document(row_type, found[0])
+        rows.add(decoded)
+        return len(decoded)
 
     def _value(self, query: str, arguments: tuple[Any, ...]) -> int:
         row: Any = self._execute(query, arguments).fetchone()

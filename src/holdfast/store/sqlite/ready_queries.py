@@ -6,16 +6,17 @@ looks near the head of its queue first (REQUIRING_NEAR). If too few are there th
 (READY_SET). Then it reads the heads of the sets that it found.
 
 Tasks with a concurrency key have indexes of their own as well. If their queue has a limit for each key, a claim looks
-near the head of the queue first (KEYED_NEAR, REQUIRING_NEAR). If too few are there whose keys have room
-(`store.key_limits`), it goes along an index from key to key, in each set that it may take, and reads the heads of those
-that are not full (KEYED_HEADS).
+near the head of the queue first and passes over the tasks of full keys (KEYED_NEAR, REQUIRING_NEAR); which keys are
+full `core.task.queue.is_key_full` also decides. If too few are there whose keys have room (`store.key_limits`), and the
+queue goes on (KEYED_BEYOND, REQUIRING_BEYOND), it goes along an index from key to key, in each set that it may take,
+and reads the heads of those that are not full (KEYED_HEADS).
 """
 
 from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
-from holdfast.store.key_limits import NEAR
+from holdfast.store.key_limits import NEAR, WINDOW
 from holdfast.store.sqlite.queries import json_rows
 
 QUEUES_OF = (
@@ -108,11 +109,38 @@ DUE_REQUIRING_ANY = f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE +
 
 # Queues with a limit for each concurrency key: what decides whether a claim may take a task (`core.task.queue.Head`).
 _HEAD = "SELECT id, concurrency_key, requires FROM tasks WHERE account = ?1 AND type = ?2"
-KEYED_NEAR = (
-    f"{_HEAD} AND ready AND requires IS NULL AND concurrency_key IS NOT NULL"
-    f" ORDER BY priority DESC, place, id LIMIT {NEAR}"
+# Its index has no column for what tasks require: reading it would read each row.
+_KEYED = (
+    "SELECT id, concurrency_key, NULL AS requires FROM tasks WHERE account = ?1 AND type = ?2"
+    " AND ready AND requires IS NULL AND concurrency_key IS NOT NULL ORDER BY priority DESC, place, id"
 )
-REQUIRING_NEAR = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id LIMIT {NEAR}"
+_ANY_SET = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id"
+# Keys of which a task may end in the batch, in ?4, are left out: what room they have is decided after the task is read.
+_FULL_KEYS = (
+    "SELECT concurrency_key FROM tasks WHERE account = ?1 AND type = ?2 AND state = 'claimed'"
+    " AND concurrency_key IS NOT NULL AND concurrency_key NOT IN (SELECT value FROM json_each(?4))"
+    " GROUP BY concurrency_key HAVING count(*) >= ?3"
+)
+
+
+def _near(tasks: str, or_else: str = "") -> str:
+    """Of the first tasks of a queue, in its order, those whose keys are not full, up to ?5."""
+    has_room = f"{or_else}?3 > 0 AND concurrency_key NOT IN ({_FULL_KEYS})"
+    return f"SELECT id, concurrency_key, requires FROM ({tasks} LIMIT {WINDOW}) WHERE {has_room} LIMIT ?5"
+
+
+def _beyond(tasks: str) -> str:
+    """Whether the queue goes on behind these."""
+    return f"SELECT count(*) FROM ({tasks} LIMIT 1 OFFSET {WINDOW})"
+
+
+# The first task itself, where only one is wanted.
+KEYED_FIRST = (
+    f"SELECT {json_rows(Task)} FROM ({_near(_KEYED)}) AS first"
+    " CROSS JOIN tasks AS row ON row.account = ?1 AND row.id = first.id"
+)
+KEYED_NEAR, KEYED_BEYOND = _near(_KEYED), _beyond(_KEYED)
+REQUIRING_NEAR, REQUIRING_BEYOND = _near(_ANY_SET, "concurrency_key IS NULL OR "), _beyond(_ANY_SET)
 DUE_HEADS = f"{_HEAD} AND {_DUE}3 ORDER BY priority DESC, place, id"
 _GROUP = (
     "FROM tasks WHERE account = ?1 AND type = ?2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
