@@ -37,7 +37,6 @@ class DependencyChecker:
             if not self._ends.get(needed, set()) & enough:
                 self._world.fail(f"P28: {event.subject} was claimed before task:{needed} had completed")
 
-
     def _note_untold(self, ended: str) -> None:
         for image in self._images.values():
             if image.get("state") == "dead_letter" and ended in (image.get("depends_on") or ()):

@@ -14,7 +14,7 @@ from tests.simulation.virtual_time import simulated_runtime
 from tests.simulation.world import World
 
 SEEDS, PARTS = (range(100_000), 100) if FULL else ((*range(120), 525, 533), 1)
-"""The small form sees everything in SOMETIMES; its last two seeds find a fault in tests/planted/ that the others miss."""
+"""The small form sees everything in SOMETIMES; its last two seeds find a planted fault that the others miss."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
