@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+from holdfast import extras
 from tests.faults.program import Program
 
 ROOT = Path(__file__).parents[1]
@@ -192,3 +193,17 @@ def test_a_server_on_sqlite_works_in_a_light_install(light):
 def test_a_missing_extra_prints_its_install_command(light, words, line):
     done = holdfast(*words)
     assert (done.returncode, done.stdout, done.stderr.splitlines()) == (2, "", [line])
+
+
+@pytest.mark.parametrize(
+    ("file", "line"),
+    [
+        ("pyvenv.cfg", "pip install 'holdfast[mcp]'"),
+        ("uv-receipt.toml", "uv tool install '.[mcp]' in the checkout"),
+        ("pipx_metadata.json", "pipx install --force '.[mcp]' in the checkout"),
+    ],
+)
+def test_the_line_that_installs_an_extra_is_for_the_program_that_made_the_environment(tmp_path, file, line):
+    """This one is an editable install of a checkout."""
+    (tmp_path / file).touch()
+    assert extras.install_command(extras.MCP, str(tmp_path)) == line

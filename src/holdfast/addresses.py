@@ -31,6 +31,14 @@ def is_loopback(text: str) -> bool:
     return address is not None and address.is_loopback
 
 
+def own_host(host: str) -> str:
+    """Where this machine reaches a server that listens on this address; all interfaces include the loopback one."""
+    address = parse(host)
+    if address is None or not address.is_unspecified:
+        return host
+    return "::1" if isinstance(address, IPv6Address) else "127.0.0.1"
+
+
 def is_this_machine(address: str) -> bool:
     """Whether `host[:port][/path]`, without a scheme, is a loopback address."""
     try:

@@ -1,5 +1,6 @@
 """Verbs for sessions, elections and keys, and for the command line itself."""
 
+import json
 import sys
 
 from holdfast.core.plan import DAY
@@ -94,6 +95,16 @@ def test_doctor_reports_every_problem(shell):
     keyless = Shell(shell.port, None, shell.home)("doctor")
     assert keyless.status == 4
     assert "HOLDFAST_API_KEY" in keyless.out
+    written = {"key": "the-key-of-another-store-0123456789", "written_by": "holdfast serve", "store": "/x.db"}
+    file = shell.home / "config/holdfast/servers.json"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.touch(0o600)
+    file.write_text(json.dumps({f"http://127.0.0.1:{shell.port}": written}))
+    try:
+        stranger = Shell(shell.port, None, shell.home)("doctor")
+    finally:
+        file.unlink()
+    assert (stranger.status, "it may be another user's" in stranger.out) == (4, True)
     unreachable = Shell(free_port(), shell.key, shell.home)("doctor", "-o", "json")
     assert unreachable.status == 7
     assert {finding["what"]: finding["ok"] for finding in unreachable.json} == {

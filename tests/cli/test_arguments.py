@@ -5,7 +5,7 @@ import pwd
 import pytest
 
 from holdfast.addresses import url_problem
-from holdfast.client.errors import error_of
+from holdfast.client.errors import Unreachable, error_of
 from holdfast.client.request import build_request, find_operation
 from holdfast.operations.bounds import LOCK_TTL
 from holdfast.owner import default_owner
@@ -151,6 +151,32 @@ def test_without_a_key_the_error_says_how_to_set_one(code, capsys):
     assert "--key-file" in shown
     assert "holdfast key create" in shown
     assert "bearer" not in shown
+
+
+def test_an_error_names_the_servers_that_the_configuration_has_keys_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "holdfast/servers.json"
+    file.parent.mkdir()
+    file.touch(0o600)
+    file.write_text('{"http://127.0.0.1:7701": {"key": "k"}}')
+    document = {"error": "missing_api_key", "message": "a bearer token is required"}
+    for error in (error_of(401, document, {}), Unreachable("no answer")):
+        report_error(error, Invocation(VERBS["ls"], {}))
+        assert "Your configuration has keys for http://127.0.0.1:7701: --url or" in capsys.readouterr().err
+
+
+def test_a_key_without_the_scope_is_told_which_key_has_it(capsys):
+    document = {"error": "forbidden", "message": "this key lacks the scope admin", "scope": "admin"}
+    assert report_error(error_of(403, document, {}), Invocation(VERBS["key ls"], {})) == 4
+    shown = capsys.readouterr().err
+    assert "a key with the scope admin: the one that the server's first start showed has every scope" in shown
+    assert "HOLDFAST_ROOT_KEY" in shown
+
+
+def test_a_value_that_the_server_refuses_leads_to_the_help_of_the_verb(capsys):
+    document = {"error": "invalid_request", "message": "no *", "errors": [{"field": "job_id", "message": "no *"}]}
+    assert report_error(error_of(400, document, {}), Invocation(VERBS["claim"], {})) == 2
+    assert "next: `holdfast claim --help` describes the arguments" in capsys.readouterr().err
 
 
 # -- help --------------------------------------------------------------------------------------------------------

@@ -299,7 +299,7 @@ def test_top_fits_the_screen(count):
     lines = overview.draw_overview(fleet(count), "http://127.0.0.1:7700  12:00:00", 80, 22)
     assert len(lines) <= 22
     assert max(map(len, lines)) <= 80
-    assert f"{count} jobs held, {2 * count} waiting for them" in lines[1]
+    assert f"{count} job{'' if count == 1 else 's'} held, {2 * count} waiting for them" in lines[1]
     text = "\n".join(lines)
     assert "\x1b" not in text
     assert ("5 min    2 " in text) is (count > 0), "each job has its time and its waiters"

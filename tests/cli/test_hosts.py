@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from holdfast.transport.cli.hosts import json_text
 from holdfast.transport.cli.hosts.files import is_ours
 from holdfast.transport.cli.hosts.host import BEFORE_TOOL
-from holdfast.transport.cli.hosts.setup import hosts_in_use
+from holdfast.transport.cli.hosts.setup import files_of, hosts_in_use
 from holdfast.transport.cli.hosts.table import HOSTS
 from holdfast.transport.cli.verbs.agents import _HOST_NAMES
 
@@ -80,21 +81,39 @@ def test_every_host_is_configured_and_undo_leaves_git_status_clean(shell, reposi
     assert git(repository, "status", "--porcelain", "--ignored") == ""
 
 
-@pytest.mark.parametrize("is_found", [True, False], ids=["on the PATH", "elsewhere"])
-def test_hosts_start_the_program_that_they_find_or_else_the_published_package(shell, repository, is_found):
-    found = shell.home / "bin"
-    found.mkdir()
-    if is_found:
-        (found / "holdfast").write_text("#!/bin/sh\n")
-        (found / "holdfast").chmod(0o755)
-    shell.more["PATH"] = str(found)
+@pytest.mark.parametrize("found", ["on the PATH", "in an active virtual environment", "elsewhere"])
+def test_hosts_start_the_program_by_a_name_that_they_find_or_else_by_its_path(shell, repository, found):
+    folder = shell.home / "bin"
+    folder.mkdir()
+    if found != "elsewhere":
+        (folder / "holdfast").write_text("#!/bin/sh\n")
+        (folder / "holdfast").chmod(0o755)
+    shell.more["PATH"] = str(folder)
+    shell.more["VIRTUAL_ENV"] = str(shell.home) if found == "in an active virtual environment" else ""
     written = shell("init", repository, "--yes", "--host", "all")
-    assert ("not on the PATH, so hooks do nothing" in written.err) is not is_found
-    published = ["uvx", "--from", "holdfast[mcp]", "holdfast", "mcp"]
+    own = Path(sys.executable).parent / "holdfast"
+    program = "holdfast" if found == "on the PATH" else str(own)
+    assert (f"the files name {own}: they work on this machine only" in written.err) is (found != "on the PATH")
     for host in HOSTS:
         entry = servers(repository, host)["holdfast"]
         words = entry["command"] if isinstance(entry["command"], list) else [entry["command"], *entry["args"]]
-        assert words == (["holdfast", "mcp"] if is_found else published)
+        assert words == [program, "mcp"]
+        hooks = (repository / host.hooks.path).read_text()
+        assert f'"{program} hook {host.name} ' in hooks or f'spawn("{program}", ' in hooks
+    assert own.is_file(), "a host can start it"
+    shell.more["PATH"] = os.environ["PATH"]
+    assert shell("init", repository, "--yes", "--undo").status == 0
+    assert git(repository, "status", "--porcelain", "--ignored") == ""
+
+
+def test_a_program_whose_path_has_a_space_is_one_word_in_hooks_and_is_ours(tmp_path):
+    program = "/home/me/my agents/.venv/bin/holdfast"
+    for host in HOSTS:
+        for file in files_of(tmp_path, [host], "http://127.0.0.1:7700", program=program):
+            if file.path == tmp_path / host.hooks.path:
+                text = file.add_to(None)
+                assert f"'{program}' hook {host.name} " in text or f'spawn("{program}", ' in text
+                assert file.remove_from(text) is None
 
 
 def servers(repository, host):

@@ -105,6 +105,9 @@ def test_wrong_usage_is_status_2_with_a_message_on_stderr(shell, words):
     ("words", "says"),
     [
         (["clam", "x"], "did you mean 'claim'?"),
+        (["jobs"], "did you mean 'ls'?"),
+        (["start"], "did you mean 'serve'?"),
+        (["run", "x", "./deploy.sh"], "unrecognized arguments: ./deploy.sh; write the command to run after --"),
         (["events", "--after", "1m"], "'1m' is not valid: expected a whole number"),
         (["claim", "x", "--wait", "long"], "'long' is not valid: expected seconds, or a duration"),
         (["release", "x"], "--lease is required"),

@@ -33,7 +33,7 @@ def test_init_writes_its_files_and_undo_restores_everything(shell):
     assert after["AGENTS.md"].startswith(before["AGENTS.md"])
     servers = json.loads(after[".mcp.json"])["mcpServers"]
     assert set(servers) == {"other", "holdfast"}
-    assert servers["holdfast"]["args"] == ["--from", "holdfast[mcp]", "holdfast", "mcp"]
+    assert servers["holdfast"]["args"] == ["mcp"]
     assert servers["holdfast"]["env"]["HOLDFAST_URL"] == "https://holdfast.example"
     assert servers["holdfast"]["env"]["HOLDFAST_OWNER"] == "claude-code"
     assert "`claim_job`" in after[".claude/skills/holdfast/SKILL.md"]

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.transport.cli.commands.serve import own_command
+from holdfast.settings import Settings
+from holdfast.transport.cli.commands.serve import _print_addresses, own_command
 from holdfast.transport.cli.main import read_arguments
 from holdfast.transport.cli.manual import manual
 from holdfast.transport.cli.table import find_verb
@@ -107,6 +108,25 @@ def test_a_server_names_its_program_as_the_shell_finds_it(monkeypatch, tmp_path)
     assert own_command("/src/holdfast/__main__.py") == "holdfast"
     (tmp_path / "holdfast").touch(0o755)
     assert own_command(".venv/bin/holdfast") == "holdfast"
+
+
+@pytest.mark.parametrize(
+    ("settings", "flag"),
+    [
+        (Settings(), ""),
+        (Settings(host="0.0.0.0"), ""),
+        (Settings(port=7701), " --url http://127.0.0.1:7701"),
+        (Settings(host="::", port=7701), " --url http://[::1]:7701"),
+        (Settings(public_url="https://h.example"), " --url https://h.example"),
+    ],
+)
+def test_a_server_shows_commands_that_reach_it(settings, flag, capsys):
+    _print_addresses(settings, None, "on this machine need nothing", None)
+    shown = capsys.readouterr().err
+    assert f"`holdfast dashboard{flag}`" in shown
+    assert f"  try    holdfast claim hello{flag}\n" in shown, "with the key of this machine"
+    _print_addresses(settings, None, None, None)
+    assert "Bearer $HOLDFAST_API_KEY" in capsys.readouterr().err, "this machine has no key"
 
 
 def mentioned_commands():

@@ -50,7 +50,9 @@ def test_a_queue_is_paused_drained_and_resumed_and_other_pages_say_so(dashboard)
         main = shown(dashboard, page, cookie)
         assert ">paused</span>" in main, page
         assert 'href="/ui/queues/work"' in main, page
+    assert '<a href="/ui/queues/work">room in its queue</a>' in shown(dashboard, "/ui/tasks/t2", cookie)
     assert post(dashboard, path, cookie, act="resume").headers["location"] == f"{path}?done=resumed"
+    assert "room in its queue" not in shown(dashboard, "/ui/tasks/t2", cookie)
     assert len(run(store, take("work")).taken) == 1
     assert post(dashboard, path, cookie, act="pause").status == 303
 

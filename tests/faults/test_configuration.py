@@ -26,6 +26,11 @@ WRONG = [
     ({"port": "65536"}, {}, "--port: expected a whole number from 0 to 65535, got '65536'"),
     ({}, {"PORT": "-1"}, "HOLDFAST_PORT: expected a whole number from 0 to 65535, got '-1'"),
     ({"store": "my"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'my'"),
+    (
+        {"store": "/a/b.db"},
+        {},
+        "--store: expected sqlite:///path.db, postgresql://… or memory:, got '/a/b.db'; for this file write sqlite:////a/b.db",
+    ),
     ({"store": "sqlite:///"}, {}, "--store: expected sqlite:///path.db, postgresql://… or memory:, got 'sqlite:///'"),
     ({"workers": "2", "store": "memory:"}, {}, "--workers: a store in memory belongs to one process"),
     ({"workers": "0"}, {}, "--workers: expected a whole number from 1 to 64, got '0'"),
@@ -153,7 +158,9 @@ def test_a_port_in_use_is_named():
         other.listen()
         port = other.getsockname()[1]
         ended = run("--store", "memory:", "--port", str(port))
-    assert ended.lines == [f"holdfast: cannot listen on 127.0.0.1 port {port}: Address already in use"]
+    assert ended.lines[0] == f"holdfast: cannot listen on 127.0.0.1 port {port}: Address already in use"
+    assert f"`holdfast doctor --url http://127.0.0.1:{port}`" in ended.lines[1]
+    assert f"make run ARGS='--port {port + 1}'" in ended.lines[2]
     assert ended.status == 1
 
 

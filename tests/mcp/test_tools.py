@@ -49,6 +49,8 @@ def test_there_are_at_most_twenty_tools_in_a_fixed_order():
     assert [tool.name for tool in ListedTools(TOOL_SETS[DEFAULT]).listed] == ORDER
     assert len(DEFAULT_TOOLS) <= MOST_TOOLS
     assert [tool.name for tool in TOOL_LIST] == [*ORDER, *(tool.name for tool in OPERATOR_TOOLS)]
+    readme = (Path(__file__).parents[2] / "README.md").read_text()
+    assert f"offer {len(DEFAULT_TOOLS)} tools, and {len(OPERATOR_TOOLS)} more for operators" in readme
 
 
 def test_the_openapi_document_is_built_once_for_a_set(monkeypatch):

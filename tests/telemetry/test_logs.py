@@ -137,6 +137,9 @@ def test_by_default_only_errors_and_slow_requests_are_logged(server):
             access_log.log_request(choice, request, status, seconds)
         request.is_waiting = True
         access_log.log_request("errors", request, 200, 20.0)
+        link = Request({"headers": [], "method": "GET", "path": "/ui/enter/the-secret"}, None)
+        access_log.log_request("errors", link, 500, 0.1)
     finally:
         access_log.log.removeHandler(handler)
-    assert [record.status for record in told if record.levelno >= logging.WARNING] == [500, 200]
+    assert [record.status for record in told if record.levelno >= logging.WARNING] == [500, 200, 500]
+    assert [record.getMessage() for record in told][-2:] == ["GET no route", "GET /ui"]

@@ -238,7 +238,8 @@ def error_of(status: int, document: Document, headers: Mapping[str, str]) -> Hol
     """The error for a refused request, from any of the server's error formats."""
     code = document.get("code") or document.get("error") or f"http_{status}"
     kind = _BY_CODE.get(code) or _BY_STATUS.get(status) or (ServerError if status >= _SERVER_ERROR else Invalid)
-    message = document.get("message") or document.get("detail") or document.get("error") or f"the answer was {status}"
+    said = (document.get(name) for name in ("message", "detail", "details", "error"))  # `details` is OctoStore's
+    message = next((text for text in said if isinstance(text, str) and text), f"the answer was {status}")
     actions = (document.get("agent_contract") or {}).get("next_actions") or []
     hints = [action.get("description") or f"Next: {action['action']}." for action in actions if action["recommended"]]
     return kind(

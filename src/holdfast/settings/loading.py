@@ -140,7 +140,10 @@ def _read_store(reader: Reader) -> str:
             reader.add_problem("store", f"a PostgreSQL store needs its driver: {command}")
     elif store != "memory:" and not (store.startswith("sqlite:///") and len(store) > len("sqlite:///")):
         without_password = re.sub(r"//[^/@]*@", "//…@", store)
-        reader.add_problem("store", f"expected sqlite:///path.db, postgresql://… or memory:, got {without_password!r}")
+        is_path = "://" not in store and ("/" in store or "." in store)
+        hint = f"; for this file write sqlite:///{store}" if is_path else ""
+        expected = "expected sqlite:///path.db, postgresql://… or memory:"
+        reader.add_problem("store", f"{expected}, got {without_password!r}{hint}")
     return store
 
 

@@ -6,9 +6,6 @@ about such requests, so nothing is normalized here.
 
 import http.client
 import json
-import os
-import select
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,10 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.conformance import check_answer
-from tests.proof_size import sized
 
 TIMEOUT_SECONDS = 20
-MAX_IDLE = sized(4, 0)
 NOTHING = object()
 STREAM = "text/event-stream"
 
@@ -54,68 +49,29 @@ LOCAL_SERVERS: dict[int, Callable[..., Answer]] = {}
 
 
 def send(port: int, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-    """Send one request. The response must match the OpenAPI document."""
+    """Send one request on one connection. The response must match the OpenAPI document."""
     if port in LOCAL_SERVERS:
         answer = LOCAL_SERVERS[port](method, path, body, headers)
         check_answer(method, path, answer.status, answer.headers, answer.raw)
         return answer
-    connection = _CONNECTIONS.take(port)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
     try:
+        connection.connect()
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in headers.items():
             connection.putheader(name, value)
         if body is not None:
             connection.putheader("Content-Length", str(len(body)))
         # A server may refuse an oversized body before it has read it all; its answer still waits for us.
-        was_sent = False
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.endheaders(body)
-            was_sent = True
         response = connection.getresponse()
-        is_stream = response.headers["Content-Type"] == STREAM
-        answer = Answer(response.status, response.headers, first_frame(response) if is_stream else response.read())
+        body = first_frame(response) if response.headers["Content-Type"] == STREAM else response.read()
+        answer = Answer(response.status, response.headers, body)
         check_answer(method, path, answer.status, answer.headers, answer.raw)
-        if was_sent and not is_stream:
-            _CONNECTIONS.put(port, connection)
-            return answer
-    except BaseException:
+        return answer
+    finally:
         connection.close()
-        raise
-    connection.close()
-    return answer
-
-
-class _Connections:
-    """Connections that wait for their next request, as agents keep them. `make prove` opens one for each request."""
-
-    def __init__(self) -> None:
-        self._idle: dict[tuple[int, int], list[http.client.HTTPConnection]] = {}
-        self._lock = threading.Lock()
-
-    def take(self, port: int) -> http.client.HTTPConnection:
-        """An open connection: one that waits, unless its server has closed it, or a new one."""
-        with self._lock:
-            idle = self._idle.get((os.getpid(), port), [])
-            while idle:
-                connection = idle.pop()
-                if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
-                    return connection
-                connection.close()
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_SECONDS)
-        connection.connect()
-        return connection
-
-    def put(self, port: int, connection: http.client.HTTPConnection) -> None:
-        """Keep a connection for another request, unless the server closes it after its answer."""
-        with self._lock:
-            idle = self._idle.setdefault((os.getpid(), port), [])
-            if connection.sock is not None and len(idle) < MAX_IDLE:
-                idle.append(connection)
-                return
-        connection.close()
-
-
-_CONNECTIONS = _Connections()
 
 
 def first_frame(response: http.client.HTTPResponse) -> bytes:

@@ -10,6 +10,17 @@ from holdfast.transport.cli.table import GROUPS, VERBS, arguments_of, common_arg
 from holdfast.transport.cli.verbs.verb import DURATION, Argument, Verb
 
 _WIDTH = 30
+_OTHER_WORDS = {
+    "acquire": "claim",
+    "jobs": "ls",
+    "list": "ls",
+    "renew": "heartbeat",
+    "server": "serve",
+    "start": "serve",
+    "status": "top",
+    "unlock": "release",
+}
+"""Words of other programs for our verbs."""
 _FULL_LINE, _NARROWEST = 90, 70
 """Characters from which on a line of a paragraph is followed by another, and the narrowest terminal that is minded."""
 
@@ -50,9 +61,16 @@ def fit(text: str, width: int) -> str:
     return "\n".join(shown)
 
 
-def suggest(word: str) -> str:
-    """A suggestion for a misspelled verb, or nothing."""
-    return "".join(f"; did you mean {verb!a}?" for verb in get_close_matches(word, first_words(), 1))
+def suggest(words: str) -> str:
+    """A suggestion for a verb that does not exist, or nothing."""
+    first, _, second = words.partition(" ")
+    if words in _OTHER_WORDS:
+        found = [_OTHER_WORDS[words]]
+    elif second:
+        found = [f"{first} {each}" for each in get_close_matches(second, second_words(first), 1)]
+    else:
+        found = get_close_matches(first, first_words(), 1)
+    return "".join(f"; did you mean {verb!a}?" for verb in found)
 
 
 def group_help(first: str) -> str:

@@ -81,7 +81,8 @@ def _report_unknown_verb(words: list[str]) -> int:
         is_help = any(word in {"-h", "--help"} for word in words)
         second = next((word for word in words[1:] if not word.startswith("-")), "")
         if second:
-            print(f"holdfast: unknown verb {f'{first} {second}'!a}", file=sys.stderr)
+            suggestion = help_text.suggest(f"{first} {second}")
+            print(f"holdfast: unknown verb {f'{first} {second}'!a}{suggestion}", file=sys.stderr)
         _print_help(help_text.group_help(first), sys.stdout if is_help and not second else sys.stderr)
         return exit_status.OK if is_help and not second else exit_status.USAGE
     if first:
@@ -121,7 +122,11 @@ def read_arguments(verb: Verb, words: list[str]) -> dict[str, Any]:
     if command is None:
         return vars(parser.parse_intermixed_args(words))
     separator = words.index("--") if "--" in words else len(words)
-    arguments = vars(parser.parse_intermixed_args(words[:separator]))
+    parsed, unknown = parser.parse_known_intermixed_args(words[:separator])
+    if unknown:
+        hint = "" if "--" in words else "; write the command to run after --"
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    arguments = vars(parsed)
     arguments["command"] = words[separator + 1 :]
     if not arguments["command"] and (command.required or "--" in words):
         parser.error("the command to run is missing: write it after --")

@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from typing import Any
 
-from holdfast.client.errors import HoldfastError, Invalid, Unreachable
+from holdfast.client.errors import HoldfastError, Invalid
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.connection import client_for
 from holdfast.transport.cli.credentials import read_private
@@ -19,13 +19,6 @@ _KEY_PROBLEMS = {
     "missing_api_key": "the server needs a key, and none was found for it",
     "invalid_api_key": "the server does not know the key that was found for it",
 }
-_GET_KEY = (
-    "set HOLDFAST_API_KEY to a key, or name a file that has it: `--key-file FILE`",
-    "The operator of the server makes one: `holdfast key create NAME --scope jobs --scope tasks`.",
-    "On the server's machine, the user who runs `holdfast serve` needs none.",
-    "`holdfast doctor` says which server and key are used.",
-)
-"""What to do about such a problem: a line each."""
 
 
 def call(invocation: Invocation) -> int:
@@ -115,7 +108,8 @@ def report_error(error: HoldfastError | WrongUsage, invocation: Invocation) -> i
     if isinstance(error, WrongUsage):
         print_message(f"holdfast: {error}")
         return exit_status.USAGE
-    from holdfast.transport.cli.advice import in_commands, next_step  # reads the table of operations
+    from holdfast.transport.cli.advice import in_commands  # reads the table of operations
+    from holdfast.transport.cli.next_steps import next_steps
 
     document = in_commands(error.document, invocation.verb, invocation.arguments)
     if is_document(invocation.output) and document:
@@ -126,12 +120,8 @@ def report_error(error: HoldfastError | WrongUsage, invocation: Invocation) -> i
     for detail in details:
         if detail.get("message") != error.message:
             print_message(f"  {escape(str(detail.get('message') or detail))}")
-    hint = next_step(document) or error.hint
-    if isinstance(error, Unreachable):
-        hint = "start a server with `holdfast serve`, or set --url or HOLDFAST_URL"
-    if error.code in _KEY_PROBLEMS:
-        print_message("  next: " + "\n        ".join(_GET_KEY))
-    elif hint:
-        print_message(f"  next: {escape(hint.removeprefix('Next: '))}")
+    steps = [escape(step) for step in next_steps(error, document, invocation.verb)]
+    if steps:
+        print_message("  next: " + "\n        ".join(steps))
     status = exit_status.USAGE if isinstance(error, Invalid) else exit_status.of_error(error.code, error.status)
     return invocation.held_status(status) if status == exit_status.HELD else status

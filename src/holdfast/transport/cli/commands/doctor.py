@@ -12,13 +12,13 @@ from typing import NamedTuple
 from holdfast import __version__
 from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, HoldfastError
-from holdfast.private_files import UnusableFile
-from holdfast.server_keys import FoundKey, Servers
+from holdfast.server_keys import WRITTEN_BY_SERVE, FoundKey
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
 from holdfast.transport.cli.display.styles import coloured
 from holdfast.transport.cli.doors.doors import Accounts, Door, describe, find_split, host_doors, own_doors, shorten
+from holdfast.transport.cli.next_steps import START_SERVER, known_servers
 from holdfast.transport.cli.output import escape, is_document, print_document
 from holdfast.transport.cli.repository import Repository
 from holdfast.transport.cli.verbs.verb import Invocation
@@ -29,6 +29,14 @@ _CLOCK_TOLERANCE = 5.0
 _GET_KEY = (
     "run `holdfast serve` on this machine as this user, which writes a key, or set HOLDFAST_API_KEY to one that the"
     " operator gives you; do not register, a new account sees nothing of the others"
+)
+_OTHER_SERVER = (
+    "the server that answers is not the one that wrote this key: it may be another user's. Start yours with another"
+    " --port and set HOLDFAST_URL to its address, or set HOLDFAST_API_KEY to a key of this server"
+)
+_NEW_KEY = (
+    "set HOLDFAST_API_KEY to a key of this server; if all are lost, start it once with HOLDFAST_ROOT_KEY set to a new"
+    " one of 24 characters or more"
 )
 _UNITE = (
     "agents in different accounts do not see each other: remove HOLDFAST_URL and HOLDFAST_API_KEY where this machine's"
@@ -67,7 +75,7 @@ def run(invocation: Invocation) -> int:
     server = _check_server(client, url)
     findings = [_check_program(), server, _check_store(client)]
     if server.is_ok:
-        findings += [_check_key(client, key), _check_clock(client)]
+        findings += [_check_key(client, doors[0].key), _check_clock(client)]
     findings += _check_doors(doors)
     if is_document(invocation.output):
         print_document([_to_document(finding) for finding in findings], invocation.output)
@@ -87,7 +95,7 @@ def _check_doors(own: list[Door]) -> list[Finding]:
     for door, account in known:
         has_none = not door.is_store and door.key is None and not door.problem
         facts = {"server": door.server, "server_source": door.source, "account": account, **_key_facts(door.key)}
-        advice = "correct it" if door.problem else _GET_KEY if has_none else ""
+        advice = "correct it" if door.problem else _how_to_get_a_key() if has_none else ""
         findings.append(Finding(door.name, describe(door, account), advice, facts=facts))
     fleets = find_split(known)
     if len(fleets) > 1:
@@ -96,16 +104,12 @@ def _check_doors(own: list[Door]) -> list[Finding]:
     return findings
 
 
+def _how_to_get_a_key() -> str:
+    return ". ".join((_GET_KEY, *known_servers()))
+
+
 def _key_facts(key: FoundKey | None) -> dict[str, str | None]:
     return {"key": None if key is None else shorten(key.key), "key_source": None if key is None else key.source}
-
-
-def _known_servers() -> str:
-    try:
-        urls = Servers().urls
-    except UnusableFile:
-        return ""
-    return f"; your configuration has keys for {', '.join(urls)}" if urls else ""
 
 
 def _to_document(finding: Finding) -> dict[str, object]:
@@ -128,7 +132,7 @@ def _check_server(client: Client, url: str) -> Finding:
     try:
         version = str(client.call("version").get("version", "?"))
     except HoldfastError as error:
-        advice = f"start a server with `holdfast serve`, or set --url or HOLDFAST_URL{_known_servers()}"
+        advice = ". ".join((START_SERVER, *known_servers()))
         return Finding("server", error.message, advice, exit_status.UNREACHABLE)
     advice = "" if version == __version__ else f"this program is {__version__}: install the same version on both"
     return Finding("server", f"holdfast {version} at {url}", advice)
@@ -146,13 +150,13 @@ def _check_store(client: Client) -> Finding:
         return Finding("store", error.message, advice, exit_status.UNREACHABLE)
 
 
-def _check_key(client: Client, key: str | None) -> Finding:
+def _check_key(client: Client, key: FoundKey | None) -> Finding:
     if key is None:
-        return Finding("key", "there is no key for this server", _GET_KEY, exit_status.DENIED)
+        return Finding("key", "there is no key for this server", _how_to_get_a_key(), exit_status.DENIED)
     try:
         account = client.call("read_account")
     except AuthError as error:
-        advice = "create a new key, or start the server once with HOLDFAST_ROOT_KEY set"
+        advice = _OTHER_SERVER if WRITTEN_BY_SERVE in key.source else _NEW_KEY
         return Finding("key", error.message, advice, exit_status.DENIED)
     except HoldfastError as error:
         return Finding("key", error.message, error.hint, exit_status.UNREACHABLE)

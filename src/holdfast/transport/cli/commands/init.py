@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import difflib
-import shutil
 import sys
 from pathlib import Path
 
-from holdfast import extras
 from holdfast.addresses import url_problem
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.credentials import address_of
-from holdfast.transport.cli.hosts.files import NAME, AgentFile
+from holdfast.transport.cli.hosts.files import AgentFile
 from holdfast.transport.cli.hosts.host import Host
-from holdfast.transport.cli.hosts.setup import INSTALLED, PUBLISHED, files_of, hosts_in_use
+from holdfast.transport.cli.hosts.program import find_program
+from holdfast.transport.cli.hosts.setup import files_of, hosts_in_use
 from holdfast.transport.cli.hosts.table import BY_NAME, HOSTS
 from holdfast.transport.cli.output import print_message
 from holdfast.transport.cli.verbs.verb import Invocation
@@ -39,7 +38,8 @@ def run(invocation: Invocation) -> int:
         else:
             hosts = _choose_hosts(folder, arguments["hosts"] or [])
             require_claim = bool(arguments["require_claim"])
-            changes = _additions(files_of(folder, hosts, url, require_claim=require_claim, command=_command()))
+            program = find_program()
+            changes = _additions(files_of(folder, hosts, url, require_claim=require_claim, program=program))
     except ValueError as error:
         print_message(f"holdfast: {error}")
         return exit_status.USAGE
@@ -66,16 +66,6 @@ def _choose_hosts(folder: Path, named: list[str]) -> list[Host]:
     other = [host.name for host in HOSTS if host not in chosen]
     print_message(f"holdfast: for {titles}" + (f" (others: --host {'|'.join(other)})" if other else ""))
     return chosen
-
-
-def _command() -> tuple[str, ...]:
-    """The command that starts MCP: this installation if hosts find it and it has MCP, else the published package."""
-    if shutil.which(NAME) is None:
-        print_message(
-            f"holdfast: `{NAME}` is not on the PATH, so hooks do nothing: add {Path(sys.executable).parent} to the PATH"
-        )
-        return PUBLISHED
-    return INSTALLED if extras.is_installed(extras.MCP) else PUBLISHED
 
 
 def _additions(files: list[AgentFile]) -> list[Change]:

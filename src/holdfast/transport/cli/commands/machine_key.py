@@ -35,7 +35,7 @@ def provide_machine_key(engine: Engine, url: str, store: str) -> str:
     except (OSError, UnusableFile, HoldfastError) as error:
         return f"need HOLDFAST_API_KEY: the key of this machine could not be written: {error}"
     needed = "nothing" if addresses_of(url) == addresses_of(DEFAULT_URL) else f"only HOLDFAST_URL={url}"
-    return f"on this machine need {needed}: the key is in {servers.path}"
+    return f"on this machine need {needed}: their key is in {servers.path}"
 
 
 def _add_entry(engine: Engine, servers: Servers, url: str, store: str) -> None:

@@ -129,7 +129,8 @@ def draw_overview(overview: Overview, header: str, width: int, height: int) -> l
     waiting = sum(job.get("waiting", 0) for job in overview.jobs)
     ready, claimed, dead = (sum(queue[state] for queue in overview.queues) for state in ("pending", "claimed", "dead"))
     more = "+" if overview.more_jobs else ""
-    counts = f"{len(overview.jobs)}{more} jobs held, {waiting} waiting for them;"
+    noun = "job" if len(overview.jobs) == 1 else "jobs"
+    counts = f"{len(overview.jobs)}{more} {noun} held, {waiting} waiting for them;"
     counts += f" tasks: {ready} ready, {claimed} claimed, {dead} dead letters"
     queues = (
         format_table(overview.queues, _QUEUE_COLUMNS, width=width)[: max(height // 3, 2)] if overview.queues else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
@@ -11,10 +12,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from holdfast.addresses import is_loopback
+from holdfast.addresses import is_loopback, own_host
 from holdfast.app import has_credential, make_payment_provider, make_traces, running_engine, sync_credentials
 from holdfast.core.errors import HoldfastError
 from holdfast.engine.engine import Engine
+from holdfast.server_keys import DEFAULT_URL, addresses_of
 from holdfast.settings import BadSettings, Settings, describe_store, load
 from holdfast.store.contract import NewerSchema, UnusableStore
 from holdfast.telemetry import logs
@@ -33,6 +35,9 @@ from holdfast.transport.webhooks.dispatcher import dispatching
 
 CONFIGURATION, UNAVAILABLE = 2, 1
 
+_PORT_IN_USE = """\
+  next: `{doctor}` says whether a server of yours runs there already
+        --port chooses another port; in a checkout: make run ARGS='--port {port}'"""
 _HOW_TO_GET_A_KEY = "set HOLDFAST_ROOT_KEY or HOLDFAST_STATIC_TOKENS, or start once on 127.0.0.1 to get a key"
 
 
@@ -62,6 +67,8 @@ def _start(settings: Settings) -> int:
         listener = bind(settings)
     except OSError as error:
         print_message(f"holdfast: cannot listen on {settings.host} port {settings.port}: {error.strerror or error}")
+        if error.errno == errno.EADDRINUSE:
+            print_message(_PORT_IN_USE.format(doctor=_own_verb("doctor", settings), port=settings.port + 1))
         return UNAVAILABLE
     settings = replace(settings, port=listener.getsockname()[1])
     if settings.has_fronts and SOCKET_FD not in os.environ:
@@ -151,13 +158,23 @@ def _print_addresses(settings: Settings, first_key: str | None, agents: str | No
     if agents is not None:
         print_message(f"  agents {agents}")
     print_message(f"  web    {link or settings.home}")
-    dashboard = f"`{own_command(sys.argv[0])} dashboard`"
+    dashboard = f"`{_own_verb('dashboard', settings)}`"
     if link is None:
         print_message(f"         {dashboard} prints a link that signs a browser in.")
     else:
         print_message(f"         This link signs in one browser, within 10 minutes; {dashboard} prints another.")
+    if first_key is None and agents is not None:  # the command line finds the key of this machine
+        print_message(f"  try    {_own_verb('claim hello', settings)}")
+        return
     print_message("  try    curl -d '{\"owner\": \"me\"}' -H 'Content-Type: application/json' \\")
     print_message(f"              -H {quote}Authorization: Bearer {key}{quote} {settings.home}/v1/jobs/hello/claim")
+
+
+def _own_verb(verb: str, settings: Settings) -> str:
+    """What to type on this machine to run a verb for this server."""
+    url = settings.public_url or replace(settings, host=own_host(settings.host)).url
+    is_default = addresses_of(url) == addresses_of(DEFAULT_URL)
+    return f"{own_command(sys.argv[0])} {verb}{'' if is_default else f' --url {url}'}"
 
 
 def own_command(program: str) -> str:

@@ -47,10 +47,15 @@ def run(invocation: Invocation) -> int:
             print(f"damaged: {escape(row)}")
         if report.damaged:
             print_message("Damaged rows are set aside. Correct each in the database, or restore a backup.")
-        summary = f"{len(report.differences)} differences" if report.differences else "no difference"
-        damaged = f", {len(report.damaged)} damaged rows" if report.damaged else ""
-        print(f"{report.rows} rows and {report.events} events of {report.accounts} accounts: {summary}{damaged}")
+        summary = _count(len(report.differences), "difference") if report.differences else "no difference"
+        damaged = f", {_count(len(report.damaged), 'damaged row')}" if report.damaged else ""
+        checked = (_count(report.rows, "row"), _count(report.events, "event"), _count(report.accounts, "account"))
+        print("{} and {} of {}: ".format(*checked) + summary + damaged)
     return DIFFERENT if report.differences or report.damaged else OK
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _print_progress(what: str, count: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import tomllib
 from abc import ABC, abstractmethod
@@ -18,8 +19,10 @@ from holdfast.transport.cli.hosts import json_text
 
 NAME = "holdfast"
 """Our name among MCP servers."""
-HOOK_COMMAND = f"{NAME} hook "
-"""How our commands in hooks begin."""
+HOOK = " hook "
+"""What follows the program in our commands in hooks."""
+_HOOK_COMMAND = re.compile(rf"""["/]{NAME}'?{HOOK}""")
+"""The program by its name, or by its path, which may be between quotation marks."""
 _SPACE_COMMENT = "# The name under which files of this repository are reserved: the same for everyone. Commit it.\n"
 
 
@@ -155,7 +158,9 @@ class JsonFile(AgentFile):
 def is_ours(key: str | int, value: Any) -> bool:
     """Whether `init` wrote an entry: our MCP server, with the owner that `init` sets, or a hook that runs us."""
     text = json.dumps(value)
-    return f'"{HOOK_COMMAND}' in text if isinstance(key, int) else key == NAME and "HOLDFAST_" in text
+    if isinstance(key, int):
+        return _HOOK_COMMAND.search(text) is not None
+    return key == NAME and "HOLDFAST_" in text
 
 
 class OwnFile(AgentFile):

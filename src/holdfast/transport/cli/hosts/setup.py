@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from holdfast.server_keys import DEFAULT_URL
 from holdfast.transport.cli.hosts.files import (
-    HOOK_COMMAND,
+    HOOK,
     NAME,
     AgentFile,
     JsonEntry,
@@ -22,11 +24,9 @@ from holdfast.transport.cli.hosts.host import Hooks, Host
 from holdfast.transport.cli.hosts.rules import MCP_RULES, skill
 from holdfast.transport.cli.hosts.table import HOSTS
 
-INSTALLED = (NAME, "mcp")
-PUBLISHED = ("uvx", "--from", f"{NAME}[mcp]", *INSTALLED)
-"""Commands that start MCP over stdio: it works with every server, also one that was installed without MCP."""
-
-_AGENTS, _URL = "AGENTS.md", "{url}"
+_AGENTS, _URL, _PROGRAM = "AGENTS.md", "{url}", "{program}"
+_ARGUMENTS = ["mcp"]
+"""They start MCP over stdio, which works with every server, also one that was installed without MCP."""
 
 
 def hosts_in_use(folder: Path) -> list[Host]:
@@ -35,12 +35,12 @@ def hosts_in_use(folder: Path) -> list[Host]:
 
 
 def files_of(
-    folder: Path, hosts: list[Host], url: str, *, require_claim: bool = False, command: Sequence[str] = PUBLISHED
+    folder: Path, hosts: list[Host], url: str, *, require_claim: bool = False, program: str = NAME
 ) -> list[AgentFile]:
-    """All files for these hosts. Two paths that lead to one file are one."""
+    """All files for these hosts, which run `program`. Two paths that lead to one file are one."""
     files: dict[Path, AgentFile] = {}
     flags = _flags(url, require_claim=require_claim)
-    for file in _all_files(folder, hosts, _values(url, command), flags):
+    for file in _all_files(folder, hosts, _values(url, program), flags):
         same = files.setdefault(file.path.resolve(), file)
         if same is not file and isinstance(same, JsonFile) and isinstance(file, JsonFile):
             same.entries += file.entries
@@ -56,21 +56,22 @@ def _all_files(folder: Path, hosts: list[Host], values: Mapping[str, Any], flags
             yield TomlTable(folder, path, host.mcp.servers, entry)
         else:
             yield JsonFile(folder, path, [JsonEntry((host.mcp.servers,), NAME, entry)], {})
-        yield _hook_file(folder, host, flags)
+        yield _hook_file(folder, host, values[_PROGRAM], flags)
         yield from (MarkedBlock(folder, name, MCP_RULES) for name in host.instructions if (folder / name).exists())
         if host.skill is not None:
             yield OwnFile(folder, host.skill, skill(values[_URL]), f"name: {NAME}\n")
     yield SpaceFile(folder)
 
 
-def _hook_file(folder: Path, host: Host, flags: str) -> AgentFile:
+def _hook_file(folder: Path, host: Host, program: str, flags: str) -> AgentFile:
     hooks = host.hooks
     if hooks.plugin is not None:
         words = "".join(f', "{word}"' for word in flags.split())
-        return OwnFile(folder, hooks.path, hooks.plugin.replace("{flags}", words), f"`{NAME} init`")
-    command = f"{HOOK_COMMAND}{host.name} {{}}{flags}"
+        text = hooks.plugin.replace(f'"{_PROGRAM}"', json.dumps(program)).replace("{flags}", words)
+        return OwnFile(folder, hooks.path, text, f"`{NAME} init`")
+    begin = f"{shlex.quote(program)}{HOOK}{host.name}"
     entries = [
-        JsonEntry(("hooks", event.name), None, _command(hooks, command.format(event.name), event.matcher))
+        JsonEntry(("hooks", event.name), None, _command(hooks, f"{begin} {event.name}{flags}", event.matcher))
         for event in hooks.events
     ]
     return JsonFile(folder, hooks.path, entries, hooks.base or {})
@@ -95,10 +96,9 @@ def _existing(folder: Path, path: str) -> str:
     return f"{path}c" if path.endswith(".json") and (folder / f"{path}c").exists() else path
 
 
-def _values(url: str, command: Sequence[str]) -> dict[str, Any]:
+def _values(url: str, program: str) -> dict[str, Any]:
     """What takes the place of the words in braces."""
-    program, *arguments = command
-    return {_URL: url, "{words}": [*command], "{program}": program, "{arguments}": arguments}
+    return {_URL: url, "{words}": [program, *_ARGUMENTS], _PROGRAM: program, "{arguments}": _ARGUMENTS}
 
 
 def _fill(value: Any, values: Mapping[str, Any]) -> Any:

@@ -37,7 +37,7 @@ import { spawn } from "node:child_process"
 
 const hook = (event, payload) =>
   new Promise((resolve) => {
-    const child = spawn("holdfast", ["hook", "opencode", event{flags}], { stdio: ["pipe", "pipe", "ignore"] })
+    const child = spawn("{program}", ["hook", "opencode", event{flags}], { stdio: ["pipe", "pipe", "ignore"] })
     let answer = ""
     child.on("error", () => resolve({}))
     child.stdout.on("data", (data) => (answer += data))

@@ -51,7 +51,7 @@ _ELECTION_TTL = duration(
     "--ttl", "ttl", bounds.ELECTION_TTL.with_default(), partial(parse_within, bound=bounds.ELECTION_TTL)
 )
 _NAME = positional("NAME", "name", "name of the lock")
-_ID = positional("ID", "name", "id of the election")
+_ID = positional("ID", "name", "id of the election: 8 to 64 characters of A-Z a-z 0-9 _ -")
 _STATUSES = (
     "Exit status 11: not acquired in time, 20: lost, or no longer certain, 64: wrong usage, 70: the server failed,\n"
     "130 and 143: ended by a signal."

@@ -81,7 +81,7 @@ ELECTION_VERBS = (
         "elect",
         "run a command while leading an election",
         (
-            positional("ID", "id", "id of the election"),
+            positional("ID", "id", "id of the election: 8 to 64 characters of A-Z a-z 0-9 _ -"),
             positional("COMMAND", "command", "the command that the leader runs, after --", many=True),
             flag("--candidate", "candidate_id", "WHO", "your name as a candidate ($HOLDFAST_OWNER, or user@host)"),
             switch("-n --nonblock", "nonblock", "do not wait if another candidate leads"),

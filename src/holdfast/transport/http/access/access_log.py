@@ -24,7 +24,7 @@ def log_request(choice: str, request: Request, status: int, seconds: float) -> N
         logging.WARNING if bad else logging.INFO,
         "%s %s",
         request.scope["method"],
-        "no route" if operation is None else operation.path,
+        _route(request) if operation is None else operation.path,
         extra={
             "request_id": request.request_id,
             "account": None if request.principal is None else request.principal.account,
@@ -34,3 +34,9 @@ def log_request(choice: str, request: Request, status: int, seconds: float) -> N
             "duration_seconds": round(seconds, 6),
         },
     )
+
+
+def _route(request: Request) -> str:
+    """`/ui` for every page of the dashboard, because the path of a sign-in link is a secret."""
+    path: str = request.scope["path"]
+    return "/ui" if path in {"/", "/ui"} or path.startswith("/ui/") else "no route"
