@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from holdfast.core.errors import HoldfastError, IdempotencyConflict, Invalid, OutcomeUnknown, Refused, Trouble
+from holdfast.core.errors import (
+    Forbidden,
+    HoldfastError,
+    IdempotencyConflict,
+    Invalid,
+    OutcomeUnknown,
+    Refused,
+    Trouble,
+)
 from holdfast.core.lease import Lease, proof_of
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.session import Session
@@ -14,6 +22,8 @@ from holdfast.core.webhooks.webhook import Webhook
 from holdfast.engine.command import Held, LeaseOutcome, Replayed
 from holdfast.engine.verbs import job_claims
 from holdfast.engine.verbs.job_offers import WithdrawJobOffer
+from holdfast.engine.verbs.questions import AskTask, QuestionOutcome
+from holdfast.engine.verbs.queues import QueueState
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import Obstructed, ReleaseReservation, ReservationOutcome
 from holdfast.engine.verbs.sessions import SessionState
@@ -48,6 +58,8 @@ class AnswerChecker:
             self._told[request.id] = request
             self._check_no_effect(request, outcome)
         elif isinstance(outcome, Refused):
+            if isinstance(outcome, Forbidden):
+                self._world.count("refused key")
             self._told[request.id] = request
             self._check_no_effect(request, outcome)
             self._check_refusal(request, outcome)
@@ -55,6 +67,8 @@ class AnswerChecker:
             self._fail(f"{request} was answered with {outcome!r}")
         elif isinstance(outcome, Replayed) or getattr(outcome, "replayed", False):
             self._check_replay(request, outcome)
+        elif isinstance(outcome, QuestionOutcome):
+            self._check_answered(request, outcome)
         elif not isinstance(outcome, Empty | Busy):
             self._check_effect(request, outcome)
 
@@ -78,6 +92,9 @@ class AnswerChecker:
             was_released = not set(command.paths) <= set(self._log.images[subject]["paths"])
             if was_released:  # by a copy of the request
                 return
+        deadline = command.inquiry.deadline_at if isinstance(command, AskTask) else None
+        if deadline is not None and deadline <= self._world.database.wall():  # it came late
+            return
         is_holder = self._log.is_holder(subject, command.lease_id, self._world.time.now)
         if is_holder and subject not in self._log.got_grace:
             self._fail(f"P4: {request} of the live holder was refused: {outcome!r}")
@@ -115,7 +132,7 @@ class AnswerChecker:
             self._check_task(request, outcome, bool(events))
         elif isinstance(outcome, SessionState | Session) and not events:
             self._fail(f"P6: {request} was acknowledged, but the log has no event of it")
-        elif not isinstance(outcome, SessionState | Session | Webhook):
+        elif not isinstance(outcome, SessionState | Session | Webhook | QueueState):
             self._fail(f"{request} was answered with {outcome!r}")
 
     def _check_lease(self, request: Request, lease: Lease | Reservation, written: list[dict[str, Any]]) -> None:
@@ -133,7 +150,15 @@ class AnswerChecker:
         if session_ends is not None and lease.expires_at is not None and lease.expires_at > session_ends:
             self._fail(f"P2: {request} was promised more time than its session has")
 
+    def _check_answered(self, request: Request, outcome: QuestionOutcome) -> None:
+        """A repeated answer changes nothing, but it is the stored one."""
+        row, command = outcome.question, request.command
+        if (row.state, row.answer, row.answered_by) != ("answered", command.answer, command.by):
+            self._fail(f"P30: {request} was acknowledged, but its answer is not the stored one")
+
     def _check_tasks(self, request: Request, outcome: Claimed, events: int) -> None:
+        for each in outcome.taken:
+            self._log.questions.check_shown(request.id, each.task)
         if events != len(outcome.taken):
             self._fail(f"P6: {request} got {len(outcome.taken)} tasks, and the log has {events} of them")
 

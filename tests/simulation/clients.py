@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from holdfast.core.errors import Refused, Trouble
-from holdfast.core.principal import Principal
+from holdfast.core.principal import WORK_SCOPES, Principal
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.command import Command, Once, Replayed
 from holdfast.engine.verbs.reservation_claims import Reserved
@@ -29,7 +29,7 @@ class Client:
         self.world = world
         self.random = world.random
         self.number = number
-        self.principal = Principal(ACCOUNT, f"id-{number}", version=1, name=f"client-{number}", scopes='["admin"]')
+        self.principal = Principal(ACCOUNT, f"id-{number}", version=1, name=f"client-{number}", scopes=WORK_SCOPES)
         self.activities: list[Activity] = []
         self.operation: Operation | None = None
         self.paused_until: Instant = 0
@@ -112,8 +112,8 @@ class Activity(ABC):
     def forget(self) -> None:  # noqa: B027 - some activities remember nothing
         """The client crashed."""
 
-    def operation(self, command: Command[Any], wait_seconds: float = 0.0) -> Operation:
-        return Operation(self, command, wait_seconds)
+    def operation(self, command: Command[Any], wait_seconds: float = 0.0, by: Principal | None = None) -> Operation:
+        return Operation(self, command, wait_seconds, by)
 
     def maybe_once(self, chance: float = 0.4) -> Once | None:
         """An Idempotency-Key of its own, or none."""

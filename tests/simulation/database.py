@@ -75,9 +75,12 @@ class DatabaseTransaction(MemoryTransaction):
         self._server = server
         self._newest_token = database.token
         """Before this transaction: it must draw larger ones."""
+        self._has_skipped = False
+        """Whether tasks of queues with a limit for each key were locked that claims could take."""
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         rows = super().load(needs)
+        rows.skipped = self._has_skipped
         if self.database.world.faults.overlaps:
             self._lock(needs, rows)
             self.database.world.interleave(self._server)
@@ -114,7 +117,11 @@ class DatabaseTransaction(MemoryTransaction):
         return [key for key in found if key not in locks] if locks else found
 
     def _with_room(self, claim: KeyedClaim, wall: Instant) -> Iterator[Key]:
-        return (key for key in super()._with_room(claim, wall) if key not in self.database.locks)
+        for key in super()._with_room(claim, wall):
+            if key in self.database.locks:
+                self._has_skipped = True
+            else:
+                yield key
 
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int] | None:  # type: ignore[override]
         if not self.database.world.faults.overlaps:
@@ -149,14 +156,17 @@ class DatabaseTransaction(MemoryTransaction):
         is_late = any(row.key in rows for row in inserted)
         is_late |= any(rows.get(row.key) is not changes.loaded[row.key] for row in updated)
         is_late |= any((answer.account, answer.key) in answers for answer in changes.answers)
-        if is_late or any(map(self._is_duplicate, (*inserted, *updated))):
+        changed = {row.key: row for row in updated}
+        if is_late or any(self._is_duplicate(row, changed) for row in (*inserted, *updated)):
             self.database.world.count("lost race")
             raise Rerun
 
-    def _is_duplicate(self, row: Row) -> bool:
-        if not isinstance(row, Task) or row.unique_key is None or row.state not in LIVE_STATES:
+    def _is_duplicate(self, row: Row, changed: dict[Key, Row]) -> bool:
+        """Whether another live task has its unique key, also after the changes of this transaction."""
+        if not _is_live_task(row) or row.unique_key is None:
             return False
-        return any(key != row.key for key in self.database.indexes.group("unique key", row.account, row.unique_key))
+        others = self.database.indexes.group("unique key", row.account, row.unique_key)
+        return any(key != row.key and _is_live_task(changed.get(key, self.database.rows[key])) for key in others)
 
     @property
     def only_gives_grace(self) -> bool:
@@ -171,6 +181,10 @@ class DatabaseTransaction(MemoryTransaction):
         locks = self.database.locks
         for key in [key for key, owner in locks.items() if owner is self]:
             del locks[key]
+
+
+def _is_live_task(row: Row) -> bool:
+    return isinstance(row, Task) and row.state in LIVE_STATES
 
 
 class Connection:

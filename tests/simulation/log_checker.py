@@ -18,14 +18,17 @@ from holdfast.engine.command import Command
 from holdfast.engine.verbs.job_claims import ClaimJob
 from holdfast.engine.verbs.job_offers import WithdrawJobOffer
 from holdfast.engine.verbs.locks import AcquireLock
+from holdfast.engine.verbs.questions import AskTask
 from holdfast.engine.verbs.reservation_offers import WithdrawReservationOffer
 from holdfast.engine.verbs.sessions import CloseSession
 from holdfast.engine.verbs.tasks.holding import HandBackTask
 from holdfast.engine.verbs.tasks.offers import WithdrawTaskOffer
 from holdfast.store.rows import ROW_TYPES
 from tests.simulation.dependency_checker import DependencyChecker
+from tests.simulation.question_checker import QuestionChecker
 from tests.simulation.request import Request, primary_verbs, subject_of
 from tests.simulation.reservation_checker import ReservationLogChecker
+from tests.simulation.room_checker import RoomChecker
 from tests.simulation.virtual_time import KEEP_ANSWERS
 from tests.support import ACCOUNT
 
@@ -39,6 +42,8 @@ TASK_TRANSITIONS = {
     "replaced": {("pending", "pending")},
     "due": {("pending", "pending")},
     "dependency_met": {("pending", "pending")},
+    "asked": {("claimed", "pending")},
+    "answered": {("pending", "pending")},
     "claimed": {("pending", "claimed")},
     "renewed": {("claimed", "claimed")},
     "extended": {("claimed", "claimed")},
@@ -53,14 +58,14 @@ TASK_TRANSITIONS = {
     "snoozed": {("claimed", "pending")},
     "undelivered": {("claimed", "pending")},
     "expired": {("claimed", "pending")},
-    "dead_lettered": {("claimed", "dead_letter")},
+    "dead_lettered": {("claimed", "dead_letter"), ("pending", "dead_letter")},
     "cancelled": {("pending", "cancelled"), ("claimed", "cancelled")},
     "requeued": {("dead_letter", "pending")},
     "resolved": {("dead_letter", "dead_letter")},
 }
 """The states before and after each kind of event, as docs/architecture.md draws them."""
-_ATTEMPTS = {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1, "handed_over": -1}
-_HANDS_BACK = HandBackTask | CloseSession | WithdrawTaskOffer
+_ATTEMPTS = {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1, "handed_over": -1, "asked": -1}
+_HANDS_BACK = HandBackTask | CloseSession | WithdrawTaskOffer | AskTask
 _WITHDRAWALS = WithdrawJobOffer | WithdrawTaskOffer | WithdrawReservationOffer
 REMOVALS = frozenset({"purged", "forgotten", "removed"})
 LIVE = frozenset({"pending", "claimed"})
@@ -87,12 +92,16 @@ class LogChecker:
         self._changed_at: dict[str, Instant] = {}
         self.got_grace: set[str] = set()
         """Subjects whose last event extended them: a refusal may have been decided before that."""
-        self._dependencies = DependencyChecker(world)
+        self.dependencies = DependencyChecker(world, self.images)
+        self.questions = QuestionChecker(world, self)
+        self.room = RoomChecker(world, self)
         self._checks: dict[str, Callable[[Event, str, Image, Image], None]] = {
             "lease": self._check_lease,
             "task": self._check_task_and_what_it_needs,
             "session": self._check_session,
             "reservation": ReservationLogChecker(self).check,
+            "question": self.questions.check,
+            "queue": self.room.check,
         }
 
     def committed(self, events: Sequence[Event], newest_token: int) -> None:
@@ -101,6 +110,7 @@ class LogChecker:
         numbered = self._world.database.log[ACCOUNT][-len(events) :] if events else []
         for event in numbered:
             self._add(event, newest_token)
+        self.questions.committed()
         for session in self._ended_sessions:
             held = [subject for subject, image in self.images.items() if _is_held_by(image, session)]
             if held:
@@ -271,6 +281,8 @@ class LogChecker:
         has_grace = (
             event.subject.startswith(("task:", "reservation:")) or before.get("kind") == "job" or before.get("name")
         )
+        if before.get("run_until") is not None:
+            return  # no lease lasts longer than the task may run
         if gap is None or not has_grace or self._changed_at[event.subject] >= gap[0]:
             return
         if gap[0] < before["expires_at"] and event.at < gap[1] + 10 * SECOND:
@@ -280,7 +292,13 @@ class LogChecker:
 
     def _check_task_and_what_it_needs(self, event: Event, verb: str, before: Image, after: Image) -> None:
         self._check_task(event, verb, before, after)
-        self._dependencies.check(event, verb, after)
+        self.dependencies.check(event, verb, after)
+        self.questions.check_task(event, verb, after)
+        self.room.check_task(event, verb, after)
+
+    def handed_over_places(self) -> set[tuple[str, int]]:
+        """(subject, version) of the handovers in this transaction."""
+        return {(event.subject, event.version) for event in self._handed_over}
 
     def _check_task(self, event: Event, verb: str, before: Image, after: Image) -> None:
         if verb == "purged":
@@ -293,7 +311,9 @@ class LogChecker:
         if after["attempt"] < before["attempt"]:
             self.fail(f"P11: the attempt of {event.subject} fell")
         self._check_attempts(event, verb, before, after)
-        if verb in {"completed", "renewed", "failed", "released", "snoozed", "offered", "offer_withdrawn"}:
+        if verb == "claimed" and _is_over(after, event.at + self._world.database.wall_step):
+            self.fail(f"P11: {event.subject} was claimed after its deadline")
+        if verb in {"completed", "renewed", "failed", "released", "snoozed", "offered", "offer_withdrawn", "asked"}:
             self.check_holder(event, before)
         elif verb == "expired":
             self.check_expiry(event, before)
@@ -313,7 +333,18 @@ class LogChecker:
         if used != expected or used > limit:
             self.fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")
         is_permanent = getattr(getattr(request, "command", None), "permanent", False)
-        if verb == "dead_lettered" and used < limit and not is_permanent:
+        if verb == "dead_lettered" and not is_permanent:
+            self._check_dead_letter(event, before, after)
+
+    def _check_dead_letter(self, event: Event, before: Image, after: Image) -> None:
+        """A task is a dead letter after its last attempt, at its deadline, or without an answer, and not before."""
+        used, limit, cause = after["attempt_count"], after["max_attempts"], after["dead_cause"]
+        is_over = _is_over(after, event.at + self._world.database.wall_step)
+        if cause == "unanswered" and before["state"] == "pending":
+            self._world.count("unanswered")
+        elif cause == "deadline" and is_over:
+            self._world.count("over at its deadline")
+        elif used < limit or before["state"] == "pending":
             self.fail(f"P10: {event.subject} became a dead letter after {used} of {limit} attempts")
 
     def _check_unique(self, event: Event, key: str) -> None:
@@ -341,6 +372,11 @@ _BLANK = {row_type.noun: row_image(row_type("", "")) for row_type in ROW_TYPES}
 
 def _is_held_by(image: Image, session: str) -> bool:
     return image.get("session") == session and image["proof"] is not None and image.get("ephemeral", True)
+
+
+def _is_over(task: Image, wall: Instant) -> bool:
+    """Whether the deadline of a task has passed, by the wall clock."""
+    return task["deadline_at"] is not None and task["deadline_at"] <= wall
 
 
 def _gives_up(request: Any, event: Event, before: Image) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from holdfast.core.event import Cause
+from holdfast.core.principal import Principal
 from holdfast.engine.command import Command
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs import (
@@ -16,6 +17,8 @@ from holdfast.engine.verbs import (
     jobs,
     locks,
     octostore_sessions,
+    questions,
+    queues,
     reservation_claims,
     reservations,
     sessions,
@@ -64,6 +67,10 @@ _VERBS: dict[type[Command[Any]], frozenset[str]] = {
     offers.WithdrawTaskOffer: frozenset({"task.offer_withdrawn", "task.released", "task.cancelled"}),
     ending.CancelTask: frozenset({"task.cancelled", "task.cancel_requested"}),
     ending.RequeueTask: frozenset({"task.requeued"}),
+    questions.AskTask: frozenset({"task.asked", "task.cancelled", "question.asked"}),
+    questions.AnswerQuestion: frozenset({"question.answered"}),
+    queues.OpenQueue: frozenset({"queue.opened"}),
+    queues.ChangeQueue: frozenset({"queue.changed"}),
     webhooks.CreateWebhook: frozenset({"webhook.created"}),
     webhooks.UpdateWebhook: frozenset({"webhook.paused", "webhook.resumed"}),
 }
@@ -75,6 +82,8 @@ _SUBJECTS = (
     (holding.TaskCommand, "task", "task_id"),
     (reservations.ReservationCommand, "reservation", "reservation_id"),
     (sessions.SessionCommand, "session", "session_id"),
+    (questions.QuestionCommand, "question", "question_id"),
+    (queues.QueueCommand, "queue", "type"),
 )
 _HOLDER_COMMANDS = (
     jobs.HolderCommand,
@@ -94,10 +103,18 @@ def primary_verbs(command: Command[Any]) -> frozenset[str]:
 class Operation:
     """What a client wants: one command, sent again until it is answered or given up."""
 
-    __slots__ = ("activity", "command", "must_retry", "tries", "wait_seconds")
+    __slots__ = ("activity", "by", "command", "must_retry", "tries", "wait_seconds")
 
-    def __init__(self, activity: Activity | None, command: Command[Any], wait_seconds: float = 0.0) -> None:
+    def __init__(
+        self,
+        activity: Activity | None,
+        command: Command[Any],
+        wait_seconds: float = 0.0,
+        by: Principal | None = None,
+    ) -> None:
         self.activity = activity
+        self.by = by
+        """The key that it is sent with, if not that of its client."""
         self.command = command
         self.wait_seconds = wait_seconds
         self.tries = 0
@@ -108,12 +125,13 @@ class Operation:
 class Request:
     """One copy of an operation on its way to a server; the log names it as the cause of its events."""
 
-    __slots__ = ("answer", "client", "command", "id", "operation", "ticket")
+    __slots__ = ("answer", "by", "client", "command", "id", "operation", "ticket")
 
     def __init__(self, number: int, client: Client | None, operation: Operation) -> None:
         self.id = f"r{number}"
         self.client = client
         self.operation = operation
+        self.by = operation.by if client is None or operation.by is not None else client.principal
         self.command = with_ids(operation.command, self.id, Cause(str(client), self.id))
         self.ticket: Ticket | None = None
         self.answer: Any = None

@@ -18,6 +18,8 @@ SOMETIMES = (
     "renewed by a write for its session",
     "waiting", "reserved", "reduced", "enlarged", "left",
     "dependency_met", "one of several dependencies met",
+    "asked", "claim with an answer", "default answer", "approved", "rejected", "unanswered", "refused key",
+    "paused queue", "last place of a queue", "last place of a key", "over at its deadline",
     "dead_lettered", "requeued", "cancelled", "due", "forced", "snapshot", "purged", "forgotten", "delivered again",
 )  # fmt: skip
 """What a large number of seeds must have seen at least once; otherwise they prove too little."""

@@ -11,6 +11,10 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine.engine import Engine
 from holdfast.engine.retention import Retention
 from holdfast.engine.ticket import Ticket
+from holdfast.engine.verbs.questions import AnswerQuestion, AskTask
+from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
+from holdfast.operations.table import OPERATIONS_BY_NAME
+from holdfast.transport.http.access.auth import check_scope
 from tests.simulation.database import Connection, Notices
 from tests.simulation.dispatcher import Dispatcher
 from tests.simulation.virtual_time import VirtualTimer
@@ -21,6 +25,14 @@ if TYPE_CHECKING:
 RETENTION = Retention(tasks=60 * SECOND, events=60 * SECOND, names=60 * SECOND)
 
 LATE_SWEEP = 3 * SECOND
+
+_OPERATIONS: dict[type, str] = {
+    AskTask: "ask_task",
+    AnswerQuestion: "answer_question",
+    OpenQueue: "set_queue",
+    ChangeQueue: "set_queue",
+}
+"""Commands of operations for which the scope of the caller's key is checked here too."""
 
 
 class ServerCrashed(BaseException):
@@ -78,6 +90,9 @@ class Server:
 
     def receive(self, request: Request) -> None:
         try:
+            operation = _OPERATIONS.get(type(request.command))
+            if operation is not None:
+                check_scope(request, OPERATIONS_BY_NAME[operation].scope)
             request.ticket = self.engine.submit(request.command, self, request, request.operation.wait_seconds)
         except HoldfastError as error:
             self.world.network.answer(self, request, error)

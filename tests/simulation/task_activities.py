@@ -50,7 +50,7 @@ class TaskActivity(Activity):
         known = sorted(self.client.world.known_tasks)
         dead = self.client.world.dead_letters()
         if chance < 0.3 or not known:
-            return self.operation(self._create())
+            return self.operation(self.create())
         if chance < 0.36:
             mode = self.random.choice(["pending", "request", "force"])
             return self.operation(CancelTask(**BASE, task_id=self.random.choice(known), mode=mode))
@@ -59,10 +59,10 @@ class TaskActivity(Activity):
         if chance < 0.52 and self.last_report is not None:
             return self.operation(replace(self.last_report, once=None))  # as if its answer was lost
         if self.held and chance < 0.85:
-            return self.operation(self._report(self.random.choice(sorted(self.held))))
+            return self.operation(self.report(self.random.choice(sorted(self.held))))
         return self._claim(known)
 
-    def _create(self) -> CreateTask:
+    def create(self) -> CreateTask:
         now = self.client.world.database.wall()
         key = self.random.choice(["k1", "k2"]) if self.random.random() < 0.2 else None
         row = Task(
@@ -100,7 +100,7 @@ class TaskActivity(Activity):
         once = self.maybe_once(0.2) if not wait else None
         return self.operation(ClaimTasks(**BASE, **given, types=types, limit=limit, once=once), wait)
 
-    def _report(self, task_id: str) -> Command[Any]:
+    def report(self, task_id: str) -> Command[Any]:
         mine = {"task_id": task_id, "lease_id": self.held[task_id], "once": self.maybe_once(0.2)}
         if self.random.random() < 0.3:
             return self._offer({"task_id": task_id, "lease_id": self.held[task_id]})

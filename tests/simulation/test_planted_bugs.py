@@ -12,12 +12,14 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
+from holdfast.core import question as questions
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import holding as lease_holding
 from holdfast.core.reservation import holding as reservations
 from holdfast.core.task import ending, holding, queueing
-from holdfast.engine.batches import ready_heap
+from holdfast.core.task import queue as queues
+from holdfast.engine.batches import queue_limits, ready_heap
 from holdfast.engine.command import Command
 from holdfast.engine.retention import WriteSnapshot
 from holdfast.engine.sweep import Sweep
@@ -26,13 +28,16 @@ from holdfast.engine.view import View
 from holdfast.engine.waiting.names import NameWaiters
 from holdfast.engine.waiting.reservations import ReservationWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
+from holdfast.store.memory import transaction as memory_transaction
 from holdfast.store.memory.deliveries import MemoryDeliveries
+from tests.simulation import server
 from tests.simulation.activities import WAIT_SECONDS, JobActivity, SessionActivity
 from tests.simulation.clients import BASE, Activity
 from tests.simulation.database import Connection, DatabaseReader, DatabaseTransaction
 from tests.simulation.request import Operation
 from tests.simulation.reservation_activities import ReservationActivity
 from tests.simulation.runner import find_failure
+from tests.simulation.supervised_tasks import SupervisedTaskActivity
 from tests.simulation.task_activities import TaskActivity
 
 SEEDS = 1_000
@@ -109,6 +114,60 @@ def completed_tasks_can_be_requeued(monkeypatch):
     break_rule(monkeypatch, "requeue", lambda task, now, **more: requeue(replace(task, state=tasks.DEAD), now, **more))
 
 
+def a_task_is_ready_before_what_it_needs(monkeypatch):
+    monkeypatch.setattr(queueing, "waiting_reason", lambda task: "answer" if task.question is not None else None)
+
+
+def a_task_that_asked_stays_in_its_queue(monkeypatch):
+    ask = tasks.ask
+    monkeypatch.setattr(tasks, "ask", lambda *given, **more: replace(ask(*given, **more), ready=True))
+
+
+def a_question_is_answered_twice(monkeypatch):
+    monkeypatch.setattr(questions, "check_open", lambda question, wall: None)
+
+
+def a_task_forgets_the_answer(monkeypatch):
+    take_answer = tasks.take_answer
+    forgetful = lambda task, *given: replace(take_answer(task, *given), answered=task.answered)
+    monkeypatch.setattr(tasks, "take_answer", forgetful)
+
+
+def a_requeued_task_does_not_ask_again(monkeypatch):
+    requeue = tasks.requeue
+    silent = lambda task, now, **more: requeue(replace(task, question=None), now, **more)
+    monkeypatch.setattr(tasks, "requeue", silent)
+
+
+def other_work_needs_no_approval(monkeypatch):
+    monkeypatch.setattr(questions, "approval_again", lambda *given: None)
+
+
+def a_rejected_task_runs(monkeypatch):
+    monkeypatch.setattr(questions, "is_rejected", lambda question: False)
+
+
+def questions_never_expire(monkeypatch):
+    monkeypatch.setattr(questions, "is_due", lambda question, wall: False)
+
+
+def tasks_are_claimed_from_a_paused_queue(monkeypatch):
+    for module in (queues, queue_limits, memory_transaction):
+        monkeypatch.setattr(module, "is_closed", lambda queue, running: running >= (queue.max_running or 1_000))
+
+
+def one_task_more_than_the_limit_runs(monkeypatch):
+    is_closed = queues.is_closed
+    for module in (queues, queue_limits, memory_transaction):
+        monkeypatch.setattr(module, "is_closed", lambda queue, running: is_closed(queue, running - 1))
+
+
+def one_task_of_a_key_more_than_the_limit_runs(monkeypatch):
+    is_key_full = queues.is_key_full
+    for module in (queues, queue_limits):
+        monkeypatch.setattr(module, "is_key_full", lambda queue, running: is_key_full(queue, running - 1))
+
+
 def one_pattern_is_not_compared(monkeypatch):
     conflicts = reservations.conflicts
     monkeypatch.setattr(reservations, "conflicts", lambda mine, *rest, **more: conflicts(mine[1:], *rest, **more))
@@ -141,6 +200,14 @@ def a_release_wakes_no_waiter(monkeypatch):
 
 def a_released_reservation_wakes_no_waiter(monkeypatch):
     monkeypatch.setattr(ReservationWaiters, "wake", lambda self, freed: None)
+
+
+def a_free_place_in_a_queue_wakes_no_waiter(monkeypatch):
+    monkeypatch.setattr(TaskWaiters, "reopen", lambda self, queues: None)
+
+
+def any_key_may_answer_and_set_queues(monkeypatch):
+    monkeypatch.setattr(server, "check_scope", lambda request, scope: None)
 
 
 def a_new_task_wakes_no_waiter(monkeypatch):
@@ -231,6 +298,21 @@ def a_space_is_not_locked(monkeypatch):
     monkeypatch.setattr(DatabaseTransaction, "_space_locks", lambda self, needs: [])
 
 
+def a_full_key_hides_the_tasks_of_others(monkeypatch):
+    monkeypatch.setattr(DatabaseTransaction, "_with_room", lambda self, claim, wall: iter(()))
+
+
+def claims_do_not_lock_their_queues(monkeypatch):
+    lock = DatabaseTransaction._lock
+
+    def lax(self, needs, rows):
+        lock(self, needs, rows)
+        for key in [key for key in self.database.locks if key[0] == queues.Queue.table]:
+            del self.database.locks[key]
+
+    monkeypatch.setattr(DatabaseTransaction, "_lock", lax)
+
+
 def webhook_cursors_move_without_their_deliveries(monkeypatch):
     add = MemoryDeliveries._add
     monkeypatch.setattr(MemoryDeliveries, "_add", lambda self, each: add(self, each) if each.seq % 5 else None)
@@ -253,6 +335,8 @@ class Bug(NamedTuple):
     promise: str | tuple[str, ...]
     only: type[Activity] | None = None
     """What the clients do: concentrated on this, the bug is found in fewer seeds."""
+    first: int = 0
+    """The first seed."""
 
 
 BUGS = [
@@ -269,7 +353,7 @@ BUGS = [
     Bug(completed_tasks_can_be_requeued, "P11", TaskActivity),
     Bug(a_release_wakes_no_waiter, "P12", JobActivity),
     Bug(a_new_task_wakes_no_waiter, "P12", TaskActivity),
-    Bug(a_woken_waiter_forgets_that_the_name_was_freed_again, "P12", OneJobActivity),
+    Bug(a_woken_waiter_forgets_that_the_name_was_freed_again, "P12", OneJobActivity, first=2_000),
     Bug(notices_of_other_servers_wake_no_waiter, "P12", JobActivity),
     Bug(the_end_of_a_session_misses_one_lease, "P5", SessionActivity),
     Bug(tasks_are_counted_twice, "P9", TaskActivity),
@@ -286,6 +370,21 @@ BUGS = [
     Bug(who_waits_is_in_nobodys_way, "P26", ReservationActivity),
     Bug(a_waiter_takes_the_first_place, "P26", ReservationActivity),
     Bug(a_released_reservation_wakes_no_waiter, "P12", ReservationActivity),
+    Bug(a_task_is_ready_before_what_it_needs, "P28", TaskActivity),
+    Bug(tasks_are_claimed_from_a_paused_queue, "P29", SupervisedTaskActivity),
+    Bug(one_task_more_than_the_limit_runs, "P29", SupervisedTaskActivity),
+    Bug(one_task_of_a_key_more_than_the_limit_runs, "P29", SupervisedTaskActivity),
+    Bug(claims_do_not_lock_their_queues, "P29", SupervisedTaskActivity),
+    Bug(a_full_key_hides_the_tasks_of_others, "P29", SupervisedTaskActivity),
+    Bug(a_free_place_in_a_queue_wakes_no_waiter, "P12", SupervisedTaskActivity),
+    Bug(a_task_that_asked_stays_in_its_queue, "P30", SupervisedTaskActivity),
+    Bug(any_key_may_answer_and_set_queues, ("P29", "P30"), SupervisedTaskActivity),
+    Bug(a_question_is_answered_twice, "P30", SupervisedTaskActivity),
+    Bug(a_task_forgets_the_answer, "P30", SupervisedTaskActivity),
+    Bug(a_requeued_task_does_not_ask_again, "P30", SupervisedTaskActivity),
+    Bug(other_work_needs_no_approval, "P30", SupervisedTaskActivity),
+    Bug(a_rejected_task_runs, "P30", SupervisedTaskActivity),
+    Bug(questions_never_expire, "P12", SupervisedTaskActivity),
     Bug(webhook_cursors_move_without_their_deliveries, "P20"),
 ]
 
@@ -293,6 +392,6 @@ BUGS = [
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.plant.__name__)
 def test_a_planted_bug_is_found(monkeypatch, bug):
     bug.plant(monkeypatch)
-    found = find_failure(range(SEEDS), bug.only)
+    found = find_failure(range(bug.first, bug.first + SEEDS), bug.only)
     assert found is not None, f"{SEEDS} seeds did not find it"
     assert found.startswith(bug.promise), found

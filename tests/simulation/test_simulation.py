@@ -13,12 +13,13 @@ from tests.simulation.runner import SOMETIMES, run_seeds
 from tests.simulation.virtual_time import simulated_runtime
 from tests.simulation.world import World
 
-SEEDS, PARTS = (100_000, 100) if FULL else (240, 1)
+SEEDS, PARTS = (range(100_000), 100) if FULL else ((*range(240), 525, 533), 1)
+"""The small form sees everything in SOMETIMES; its last two seeds find a planted fault that the others miss."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_every_seed_keeps_the_promises(part, covered):
-    seeds = range(part, SEEDS, PARTS)
+    seeds = SEEDS[part::PARTS]
     seen = run_seeds(seeds)
     never = [what for what in SOMETIMES if not seen[what]]
     assert not never, f"these seeds are too weak: they never saw {', '.join(never)}"

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from holdfast.core.question import OPEN, Question
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import DEAD, Task
 from holdfast.engine.outages import OUTAGE_SECONDS
@@ -31,6 +32,7 @@ from tests.simulation.network import Network
 from tests.simulation.request import Request
 from tests.simulation.reservation_activities import ReservationActivity
 from tests.simulation.server import Server, ServerCrashed
+from tests.simulation.supervised_tasks import SupervisedTaskActivity
 from tests.simulation.task_activities import TaskActivity, WebhookActivity
 from tests.simulation.virtual_time import Runtime
 from tests.support import START
@@ -38,7 +40,7 @@ from tests.support import START
 STEPS = (6, 20)
 ACTIVITIES: tuple[type[Activity], ...] = (
     JobActivity, LockActivity, ElectionActivity, EphemeralLockActivity, SessionActivity, TaskActivity,
-    ReservationActivity,
+    SupervisedTaskActivity, ReservationActivity,
 )  # fmt: skip
 OUTAGE = int((OUTAGE_SECONDS + BEAT_SECONDS + 0.5) * SECOND)
 """A service that did nothing for longer than this was interrupted: a pass of the sweep may leave out its heartbeat."""
@@ -84,6 +86,8 @@ class World:
         self.server_count = self.random.choice([1, 2, 2, 3])
         self.clients = [Client(self, number) for number in range(self.random.choice([2, 3, 4]))]
         self.has_webhooks = self.random.random() < 0.25
+        self.supervision = self.random.choice([{"questions"}, {"limits"}, {"questions", "limits"}])
+        """What people do where their activity is chosen."""
         kinds = self.random.sample(ACTIVITIES, self.random.choice([1, 1, 2, 3]))
         self._give_activities(kinds if only is None else [only])
 
@@ -116,6 +120,11 @@ class World:
         """What an operator would find in the list of dead letters."""
         rows = self.database.indexes.tables.get(Task.table, {}).values()
         return [row.id for row in rows if isinstance(row, Task) and row.state == DEAD]
+
+    def open_questions(self) -> list[Question]:
+        """What a person would find in the list of questions."""
+        rows = self.database.indexes.tables.get(Question.table, {}).values()
+        return [row for row in rows if isinstance(row, Question) and row.state == OPEN]
 
     def is_cut_off(self, server: Server) -> bool:
         return server.cut_off_until > self.time.now
