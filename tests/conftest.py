@@ -121,7 +121,8 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if not FULL:
+    """Leave some tests to `make prove` in a run of all folders; tests that somebody names run all."""
+    if not FULL and config.args == config.getini("testpaths"):
         config.hook.pytest_deselected(items=leave_for_proof(items) + choose_stores(items) + sample_cases(items))
     sort_by_waiting(items)
 

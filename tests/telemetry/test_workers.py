@@ -58,7 +58,7 @@ def test_every_worker_reports_the_counts_of_all_including_killed_ones(pair):
         assert success(pair.anyone.get("/status"))["total_acquires"] == 4
         assert exact(pair.admin.get("/admin/status"))["total_acquires"] == 4
         assert exact(pair.admin.get("/metrics"))["lock_store"]["total_acquires"] == 4
-    assert watch.value("holdfast_lanes") == 4
+    wait_until(lambda: watch.value("holdfast_lanes") == 4, 20)  # of a worker that has just started, a moment later
     assert len(memory_of(pair)) == 1, "one piece of memory, without a name"
 
 
