@@ -63,7 +63,7 @@ def test_the_requested_page_is_shown_after_signing_in(stranger):
 def test_a_server_prints_a_sign_in_link_only_on_a_terminal(server, tmp_path):
     """Other outputs may be shared logs, and the link has the administrator's rights."""
     assert "/ui/enter/" not in server.log()
-    assert "`holdfast dashboard` prints a link" in server.log()
+    assert f"`holdfast dashboard --url http://127.0.0.1:{server.port}` prints a link" in server.log()
     shown, its_end = pty.openpty()
     words = ["serve", "--port", "0", "--store", f"sqlite:///{tmp_path}/x.db"]
     ours = {name: value for name, value in os.environ.items() if not name.startswith("HOLDFAST_")}

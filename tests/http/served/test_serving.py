@@ -238,4 +238,5 @@ def test_without_a_public_address_the_one_it_listens_on_is_shown():
 def test_the_public_address_is_printed_at_the_start(start):
     server = start("--public-url", "https://holdfast.example", ROOT_KEY=KEY)
     assert f"listening on http://127.0.0.1:{server.port}" in server.log()
-    assert "https://holdfast.example/v1/jobs/hello/claim" in server.log()
+    assert "public https://holdfast.example" in server.log()
+    assert f"holdfast claim hello --url http://127.0.0.1:{server.port}" in server.log(), "its key is for this address"

@@ -172,7 +172,7 @@ def _print_addresses(settings: Settings, first_key: str | None, agents: str | No
 
 def _own_verb(verb: str, settings: Settings) -> str:
     """What to type on this machine to run a verb for this server."""
-    url = settings.public_url or replace(settings, host=own_host(settings.host)).url
+    url = replace(settings, host=own_host(settings.host)).url
     is_default = addresses_of(url) == addresses_of(DEFAULT_URL)
     return f"{own_command(sys.argv[0])} {verb}{'' if is_default else f' --url {url}'}"
 
