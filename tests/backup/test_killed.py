@@ -17,7 +17,7 @@ from tests.backup.sample_store import assert_same, fill, no_report, opened
 from tests.proof_size import sized
 from tests.support import claim, every, run
 
-KILLS = sized(4, 40)
+KILLS = sized(2, 40)
 
 
 def moments(lines, seed):

@@ -21,7 +21,7 @@ from tests.proof_size import sized
 from tests.support import check_log, claim, every, release, transact
 
 SECTOR = 512
-IMAGES = sized(20, 400)
+IMAGES = sized(10, 400)
 STEPS = sized(60, 150)
 
 
