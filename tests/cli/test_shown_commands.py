@@ -117,7 +117,7 @@ def test_a_server_names_its_program_as_the_shell_finds_it(monkeypatch, tmp_path)
         (Settings(host="0.0.0.0"), ""),
         (Settings(port=7701), " --url http://127.0.0.1:7701"),
         (Settings(host="::", port=7701), " --url http://[::1]:7701"),
-        (Settings(public_url="https://h.example"), " --url https://h.example"),
+        (Settings(port=7701, public_url="https://h.example"), " --url http://127.0.0.1:7701"),
     ],
 )
 def test_a_server_shows_commands_that_reach_it(settings, flag, capsys):
