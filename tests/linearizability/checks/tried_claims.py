@@ -2,7 +2,8 @@
 
 On PostgreSQL a claim that finds no task in a batch with other changes is tried again in a batch of its own, because
 another server may have freed a task meanwhile. Its first try may have renewed the session that it was sent for, and
-what that holds. So the renewal and the grant, or the answer that there is no task, are two changes, each at one moment.
+what that holds. So the renewal and the grant, the answer that there is no task, or the refusal because the session has
+ended meanwhile, are two steps, each at one moment.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from tests.log_entry import LogEntry
 def with_first_tries(history: History) -> History:
     """The history with a call without an answer for each first try that has events, and these under its id."""
     claims = {call.id: call for call in history.calls if _may_be_tried_twice(call)}
-    decided = {entry.request_id: entry.at for entry in history.log if entry.request_id in claims}
-    decided |= {call.id: call.answer["now"] for call in claims.values() if call.answer and "now" in call.answer}
+    decided: dict[str, int | None] = {entry.request_id: entry.at for entry in history.log if entry.request_id in claims}
+    # A refusal has no time: it changes nothing, so all that was changed is of the first try.
+    decided |= {call.id: call.answer.get("now") for call in claims.values() if call.answer}
     first_tries: dict[str, Call] = {}
     log = []
     for entry in history.log:
