@@ -52,7 +52,7 @@ KINDS: dict[str, dict[str, Any]] = {
 UNCHECKED = ("500 of 1,000 keys are full", "any queue, one is full")
 """The cost of these grows with the number of full keys, and of queues with settings; it is only shown."""
 LIMIT = 1.5
-"""How many times as long as a claim of the plain queue the others are to take."""
+"""How many times as long as a claim of the plain queue the others may take."""
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -77,10 +77,10 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(1 if over else 0)
 
 
-def over_limit(medians: dict[str, float], limit: float = LIMIT) -> dict[str, float]:
+def over_limit(medians: dict[str, float]) -> dict[str, float]:
     """How many times as long as from the plain queue those claims took that are checked and over the limit."""
     ratios = {kind: median / medians["plain"] for kind, median in medians.items() if kind not in UNCHECKED}
-    return {kind: ratio for kind, ratio in ratios.items() if ratio > limit}
+    return {kind: ratio for kind, ratio in ratios.items() if ratio > LIMIT}
 
 
 def fill(url: str, rows: int) -> None:

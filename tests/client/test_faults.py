@@ -24,7 +24,7 @@ from tests.support import wait_until
 
 pytestmark = pytest.mark.waits(50)
 
-RUNS = sized(1, 100)
+RUNS = sized(1, 200)
 
 
 def client_of(endpoint, **settings):

@@ -19,7 +19,7 @@ from holdfast.core.reservation.segments import segments_meet
 from holdfast.core.reservation.simple_patterns import SimplePatterns
 from tests.proof_size import FULL
 
-EXAMPLES = 4_000 if FULL else 20
+EXAMPLES = 20_000 if FULL else 20
 
 
 @pytest.mark.parametrize(

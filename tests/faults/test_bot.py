@@ -132,7 +132,7 @@ class Bot:
             self.done.add(answer["id"])
 
 
-@pytest.mark.parametrize("seed", range(1, sized(1, 5) + 1))
+@pytest.mark.parametrize("seed", range(1, sized(1, 10) + 1))
 def test_a_bot_that_follows_next_actions_finishes_its_tasks(new_server, new_store_url, seed):
     bot = Bot(new_server(new_store_url()).start(), seed)
     bot.run()

@@ -15,7 +15,7 @@ from tests.store_inspection import assert_store_is_consistent, events_of
 
 pytestmark = pytest.mark.waits(10)
 
-ROUNDS = sized(1, 20)
+ROUNDS = sized(1, 40)
 OFFER, CLAIM = "offer", "claim"
 KILLS = [("giver", OFFER), ("server", OFFER), ("giver", CLAIM), ("taker", CLAIM), ("server", CLAIM)]
 LATEST_KILL = 0.012

@@ -16,7 +16,7 @@ LONG_RUN = (
     "task.dead_lettered", "lease.reissued", "resumed with holdings", "unknown and applied", "unknown and not applied",
     "unavailable",
 )  # fmt: skip
-CALLS = {"memory": 28_000, "sqlite": 5_000, "postgres": 2_500}
+CALLS = {"memory": 24_000, "sqlite": 7_000, "postgres": 4_000}
 
 
 @pytest.fixture

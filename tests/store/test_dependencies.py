@@ -156,7 +156,7 @@ rows = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=100 if FULL else 8, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200 if FULL else 8, suppress_health_check=list(HealthCheck))
 @given(rows=rows)
 def test_retention_finds_the_finished_tasks_that_no_live_one_depends_on(store, rows):
     empty(store)

@@ -26,7 +26,7 @@ from holdfast.core.session import Session
 from tests.proof_size import FULL
 from tests.support import START, DrivenClock, empty, load_view, put
 
-EXAMPLES = 200 if FULL else 6
+EXAMPLES = 500 if FULL else 6
 
 accounts = st.sampled_from(["a", "b"])
 instants = st.integers(START - 2, START + 2)

@@ -12,7 +12,7 @@ from holdfast.core.task import PENDING, Task
 from tests.proof_size import FULL
 from tests.support import START, empty, load_view, put
 
-EXAMPLES = 150 if FULL else 6
+EXAMPLES = 300 if FULL else 6
 
 accounts = st.sampled_from(["a", "b"])
 instants = st.integers(START - 2, START + 2)

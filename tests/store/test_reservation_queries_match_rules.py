@@ -24,7 +24,7 @@ from holdfast.engine.verbs.reservations import paths_needed
 from tests.proof_size import FULL
 from tests.support import START, empty, load_view, put
 
-EXAMPLES = 200 if FULL else 4
+EXAMPLES = 500 if FULL else 4
 
 accounts = st.sampled_from(["a", "b"])
 spaces = st.sampled_from(["s", "s/t", "é"])

@@ -30,7 +30,7 @@ from tests.store.task_rows import accounts, instants, keyed_lists, queues, task_
 from tests.store.test_queries_match_rules import lease_lists, session_lists
 from tests.support import START, empty, load_view, put, set_window
 
-EXAMPLES = 200 if FULL else 4
+EXAMPLES = 500 if FULL else 4
 QUEUES = [("x",), ("y",), ("x", "y"), ()]
 
 

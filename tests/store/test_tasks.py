@@ -19,7 +19,7 @@ from tests.store.task_rows import wild_pairs
 from tests.support import ACCOUNT, START, a_session, check_log, empty, every, load_view, put
 from tests.task_commands import a_claimed, a_task
 
-EXAMPLES = 150 if FULL else 6
+EXAMPLES = 400 if FULL else 6
 
 
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
