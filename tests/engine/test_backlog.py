@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 from collections import Counter, deque
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import partial
@@ -209,6 +210,18 @@ def test_no_ticket_is_left_behind_by_lanes_and_callers_that_take_at_the_same_tim
     backlog.close()
     assert [each.result(5) for each in lanes] == [None] * 2
     assert sorted(taken_names) == sorted(f"{number}-{count}" for number in range(4) for count in range(300))
+
+
+def test_a_take_ends_in_time_although_another_lane_takes_what_it_was_woken_for():
+    """As when a lane tries locked rows again: nothing else might ever wake it."""
+    rng = random.Random(1)
+    for _ in range(30):
+        backlog = Backlog()
+        lanes = [in_background(partial(backlog.take, 0.005)) for _ in range(8)]
+        time.sleep(rng.uniform(0.0015, 0.005))
+        fill(backlog, claim("job"))
+        backlog.wake()
+        assert sum(len(each.result(5)) for each in lanes) <= 1
 
 
 def test_closing_wakes_every_waiting_take():

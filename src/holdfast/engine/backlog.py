@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from queue import Empty, SimpleQueue
+from contextlib import suppress
 from typing import Any
 
 from holdfast.core.errors import Draining, Overloaded
@@ -36,7 +36,10 @@ class Backlog:
         self._inbox: deque[Ticket] = deque()
         self._sleeping = 0
         """Lanes that wait for a ticket, or are about to."""
-        self._wake_ups: SimpleQueue[None] = SimpleQueue()
+        self._asleep = threading.Lock()
+        """Released to wake one lane, which acquires it. `SimpleQueue.get` with a timeout may block for ever instead, if
+        another lane takes the item just when the time is over (CPython 3.11)."""
+        self._asleep.acquire()
         self._urgent: dict[str, deque[Ticket]] = {}
         self._new: dict[str, deque[Ticket]] = {}
         self._sorted = 0
@@ -57,8 +60,9 @@ class Backlog:
 
     def wake(self) -> None:
         """Let a lane look at the queue, if one sleeps; one that works looks by itself before it sleeps."""
-        if self._sleeping and self._wake_ups.empty():
-            self._wake_ups.put(None)
+        if self._sleeping and self._asleep.locked():
+            with suppress(RuntimeError):  # another thread has released it since
+                self._asleep.release()
 
     def take(self, seconds: float | None = None, hand_over: Callable[[], bool] = lambda: False) -> list[Ticket] | None:
         """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty.
@@ -68,11 +72,11 @@ class Backlog:
         self._count_sleeping(1)  # before it looks: whoever puts or leaves a ticket after that sees that it sleeps
         try:
             if self._is_quiet() or (not self._closed and hand_over()):
-                self._wake_ups.get(timeout=seconds)
-        except Empty:
-            return []
+                self._asleep.acquire(timeout=-1 if seconds is None else seconds)
         finally:
             self._count_sleeping(-1)
+        if self._closed:
+            self.wake()  # one lane after the other
         return self.take_queued() or (None if self._closed else [])
 
     def _count_sleeping(self, step: int) -> None:
@@ -112,8 +116,7 @@ class Backlog:
     def close(self) -> None:
         """Refuse new tickets; queued ones are still handed out."""
         self._closed = True
-        for _ in range(self._sleeping):
-            self._wake_ups.put(None)
+        self.wake()
 
     def finish(self) -> None:
         """Answer every remaining ticket with Draining; called when the last lane has ended."""
