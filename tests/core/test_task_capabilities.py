@@ -8,7 +8,16 @@ import pytest
 
 from holdfast.core.errors import CapabilityMissing
 from holdfast.core.task import Task
-from holdfast.core.task.capabilities import WORD, check_capable, combine, join_words, may_take, next_allowed
+from holdfast.core.task.capabilities import (
+    FEW_WORDS,
+    WORD,
+    check_capable,
+    combine,
+    join_words,
+    may_take,
+    next_allowed,
+    sets_of_few,
+)
 
 
 @pytest.mark.parametrize(
@@ -61,3 +70,12 @@ def test_no_set_that_a_worker_may_take_is_left_out_by_the_steps_to_the_next():
             start, steps = next_allowed(capabilities, rest[0]), steps + 1
         assert found == [each for each in sets if may_take(capabilities, each)]
         assert steps < len(sets)
+
+
+def test_the_sets_of_few_capabilities_are_all_that_a_worker_may_take():
+    words = [f"w{number}" for number in range(FEW_WORDS + 1)]
+    sets = [join_words(each) for count in range(1, len(words) + 1) for each in itertools.combinations(words, count)]
+    for count in range(1, FEW_WORDS + 1):
+        few = join_words(words[:count])
+        assert sorted(sets_of_few(few)) == sorted(each for each in sets if may_take(few, each))
+    assert sets_of_few(join_words(words)) == sets_of_few("") == ()

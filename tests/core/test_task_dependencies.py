@@ -107,6 +107,21 @@ def test_a_cancelled_dependent_learns_nothing_any_more():
     assert tasks.after_end_of(task, needed(DONE, "a"), NOW) is task
 
 
+@pytest.mark.parametrize("policy", [tasks.HOLD, tasks.RUN])
+def test_a_dead_letter_that_waited_is_ready_when_requeued_after_the_completion(policy):
+    dead = tasks.end_by_deadline(dependent(needed(NEW, "a"), policy=policy))
+    assert tasks.needs_dependencies(dead)
+    told = tasks.after_end_of(dead, needed(DONE, "a"), NOW)
+    assert (told.state, told.ready, tasks.needs_dependencies(told)) == (tasks.DEAD, False, False)
+    assert tasks.requeue(told, NOW).ready
+
+
+@FAILURES
+def test_a_dead_letter_stays_one_when_its_dependency_fails(failed):
+    dead = tasks.end_by_deadline(dependent(needed(NEW, "a"), policy=tasks.CANCEL))
+    assert tasks.after_end_of(dead, needed(failed, "a"), NOW) is dead
+
+
 def test_a_requeued_dead_letter_has_nothing_left_to_tell():
     telling = replace(DEAD_TASK, awaited=True, releasing="")
     assert tasks.deadline(telling) == telling.changed_at

@@ -174,6 +174,22 @@ def test_a_failed_dependency_counts_at_creation_too(store):
     check_log(store)
 
 
+@pytest.mark.parametrize("policy", [tasks.HOLD, tasks.RUN, tasks.CANCEL])
+@pytest.mark.parametrize("end", [finish, fail_for_good], ids=["completed", "failed"])
+def test_a_dead_letter_learns_of_the_end_of_a_task_that_it_waited_for(store, clock, end, policy):
+    run(store, create("a"))
+    run(store, create("d", after=["a"], on_dependency_failure=policy, deadline_at=clock.now + SECOND))
+    clock.advance(2)
+    sweep_all(store)
+    assert (found(store).state, found(store).unmet) == (tasks.DEAD, 1)
+    end(store, "a")
+    assert found(store).state == tasks.DEAD
+    run(store, requeue("d"))
+    waits = end is fail_for_good and policy != tasks.RUN
+    assert state_of(store) == (tasks.DEPENDENCIES if waits else "ready")
+    check_log(store)
+
+
 @pytest.mark.parametrize("how", ["expiry", "claim", "session"])
 def test_every_way_in_which_a_task_ends_concerns_its_dependents(store, clock, how):
     given = {"session_id": "s1"} if how == "session" else {}

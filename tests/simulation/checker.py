@@ -156,7 +156,7 @@ class Checker:
 
     def _end_held_back(self) -> None:
         """Cancel tasks that wait for one that failed for good; by now nothing else may wait for what is over."""
-        for task_id in left_waiting(self.log.images, self.log.dependencies.untold):
+        for task_id in left_waiting(self.log.images):
             self._fail(f"P28: task:{task_id} waits, and everything that it needs has completed")
         rows = self._world.database.rows
         pending = [row for row in rows.values() if isinstance(row, Task) and row.state == PENDING]

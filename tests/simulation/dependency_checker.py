@@ -15,11 +15,8 @@ FAILED = {"dead_letter", "cancelled"}
 class DependencyChecker:
     """How each task has ended so far, and the rule for claims."""
 
-    def __init__(self, world: World, images: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, world: World) -> None:
         self._world = world
-        self._images = images
-        self.untold: set[str] = set()
-        """Tasks that were dead letters when one that they need ended: nobody tells them, also not if requeued."""
         self._ends: dict[str, set[str]] = {}
         """By task: the final states that it has had; a dead letter may be requeued and complete."""
 
@@ -27,7 +24,6 @@ class DependencyChecker:
         """A claim needs all of them; one that failed counts only for a task that is to run anyway."""
         if after["state"] in FAILED | {"completed"}:
             self._ends.setdefault(after["id"], set()).add(after["state"])
-            self._note_untold(after["id"])
         if verb == "dependency_met":
             self._world.count("dependency_met" if after["ready"] else "one of several dependencies met")
         if verb != "claimed":
@@ -37,14 +33,9 @@ class DependencyChecker:
             if not self._ends.get(needed, set()) & enough:
                 self._world.fail(f"P28: {event.subject} was claimed before task:{needed} had completed")
 
-    def _note_untold(self, ended: str) -> None:
-        for image in self._images.values():
-            if image.get("state") == "dead_letter" and ended in (image.get("depends_on") or ()):
-                self.untold.add(image["id"])
 
-
-def left_waiting(images: dict[str, dict[str, Any]], untold: set[str]) -> list[str]:
-    """Tasks that wait although everything that they need has completed, and that were told of it."""
+def left_waiting(images: dict[str, dict[str, Any]]) -> list[str]:
+    """Tasks that wait although everything that they need has completed."""
     completed = {image["id"] for subject, image in images.items()
                  if subject.startswith("task:") and image["state"] == "completed"}  # fmt: skip
     waiting = [
@@ -52,5 +43,5 @@ def left_waiting(images: dict[str, dict[str, Any]], untold: set[str]) -> list[st
         for subject, image in images.items()
         if subject.startswith("task:") and image["state"] == "pending" and image["depends_on"]
     ]
-    for_others = [image for image in waiting if image["waits_for"] == "dependencies" and image["id"] not in untold]
+    for_others = [image for image in waiting if image["waits_for"] == "dependencies"]
     return [image["id"] for image in for_others if completed.issuperset(image["depends_on"])]

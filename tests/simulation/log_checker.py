@@ -41,7 +41,7 @@ TASK_TRANSITIONS = {
     "created": {(None, "pending")},
     "replaced": {("pending", "pending")},
     "due": {("pending", "pending")},
-    "dependency_met": {("pending", "pending")},
+    "dependency_met": {("pending", "pending"), ("dead_letter", "dead_letter")},
     "asked": {("claimed", "pending")},
     "answered": {("pending", "pending")},
     "claimed": {("pending", "claimed")},
@@ -92,7 +92,7 @@ class LogChecker:
         self._changed_at: dict[str, Instant] = {}
         self.got_grace: set[str] = set()
         """Subjects whose last event extended them: a refusal may have been decided before that."""
-        self.dependencies = DependencyChecker(world, self.images)
+        self.dependencies = DependencyChecker(world)
         self.questions = QuestionChecker(world, self)
         self.room = RoomChecker(world, self)
         self._checks: dict[str, Callable[[Event, str, Image, Image], None]] = {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.core import task as tasks
-from holdfast.core.task import CANCELLED, COMPLETED, LIVE_STATES, PENDING, STATES, RelatedTask, Task
+from holdfast.core.task import CANCELLED, COMPLETED, DEAD, LIVE_STATES, PENDING, STATES, RelatedTask, Task
 from holdfast.engine.view import View
 from holdfast.store.needs import MAX_DEPENDENTS, MAX_DEPENDENTS_PER_BATCH, AllNeeds, Needs, dependents_of_each
 from tests.proof_size import FULL
@@ -49,8 +49,15 @@ def test_a_task_that_nobody_awaits_costs_no_look_at_its_dependents(store):
 
 def test_finished_dependents_are_not_loaded(store):
     ended = [dependent("d1", "a", state=CANCELLED, waits_for=None), dependent("d3", "a", state=COMPLETED)]
+    ended.append(dependent("d4", "a", state=DEAD, unmet=0, unmet_flags="0"))
     put(store, plain("a", awaited=True), *ended, dependent("d2", "a"))
     assert load_dependents(store, "a")[1] == {"a": ["d2"]}
+
+
+def test_a_dead_letter_that_waited_when_it_became_one_is_loaded(store):
+    dead = dependent("d1", "a", state=DEAD, waits_for=None)
+    put(store, plain("a", awaited=True), dead, dependent("d2", "a"))
+    assert load_dependents(store, "a")[1] == {"a": ["d1", "d2"]}
 
 
 def test_the_next_dependents_follow_the_last_one_that_learned(store):
@@ -145,12 +152,14 @@ def test_a_dependent_that_another_server_has_locked_is_listed_and_not_waited_for
 
 rows = st.lists(
     st.builds(
-        lambda number, state, on: replace(
+        lambda number, state, on, are_met: replace(
             dependent(f"t{number}", *sorted(on)) if on else plain(f"t{number}"),
             state=state, ready=False, waits_for=None, awaited=number % 4 > 0,
             proof="p" if state == "claimed" else None, expires_at=START if state == "claimed" else None,
+            **({"unmet": 0, "unmet_flags": "0" * len(on)} if on and are_met else {}),
         ),
         st.integers(0, 9), st.sampled_from(STATES), st.sets(st.sampled_from([f"t{n}" for n in range(10)]), max_size=3),
+        st.booleans(),
     ),
     min_size=3, max_size=10, unique_by=by_key,
 )  # fmt: skip
@@ -158,12 +167,12 @@ rows = st.lists(
 
 @settings(max_examples=200 if FULL else 8, suppress_health_check=list(HealthCheck))
 @given(rows=rows)
-def test_retention_finds_the_finished_tasks_that_no_live_one_depends_on(store, rows):
+def test_retention_finds_the_finished_tasks_that_none_needs_which_may_still_run(store, rows):
     empty(store)
     put(store, *rows)
-    live = {needed for row in rows if row.state in LIVE_STATES for needed in tasks.needed_ids(row)}
+    needed = {name for row in rows if tasks.needs_dependencies(row) for name in tasks.needed_ids(row)}
     finished = [row for row in rows if row.state not in LIVE_STATES]
-    kept = {row.id for row in finished if row.awaited and row.id in live}
+    kept = {row.id for row in finished if row.awaited and row.id in needed}
     with store.read() as reader:
         found = {key[2] for key in reader.finished_before(ACCOUNT, START + 1, 100, dead=True)}
     assert found == {row.id for row in finished} - kept

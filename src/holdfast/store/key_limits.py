@@ -43,7 +43,8 @@ class KeyedQueue(msgspec.Struct):
 
     def full_keys(self, limit: int) -> list[str]:
         """The keys of which the batch cannot claim any task."""
-        return sorted(key for key in self.running if self.room(key, limit) <= 0)
+        full = [key for key, running in self.running.items() if running >= limit]
+        return [key for key in full if self.room(key, limit) <= 0] if self.ending else full
 
 
 class KeyedClaim(msgspec.Struct):

@@ -25,6 +25,7 @@ from holdfast.core.task.dependencies import (
     failure_reason,
     is_failed,
     needed_ids,
+    needs_dependencies,
     results_that_fit,
     unmet_ids,
 )
@@ -205,6 +206,7 @@ __all__ = [
     "longest_wait",
     "make_ready",
     "needed_ids",
+    "needs_dependencies",
     "phase",
     "queue_order",
     "queue_position",

@@ -8,11 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import combinations
 
 from holdfast.core.errors import CapabilityMissing
 from holdfast.core.task.row import Task
 
 WORD = re.compile(r"[A-Za-z0-9._:/-]{1,64}")
+FEW_WORDS = 4
+"""With so many capabilities, looking up each set that they make is faster than looking for the sets that tasks have."""
 
 
 def join_words(words: Iterable[str] | None) -> str:
@@ -46,6 +49,15 @@ def next_allowed(capabilities: str, words: str) -> str | None:
     first = words.partition(",")[0]
     able = split_words(capabilities)
     return f"{words}!" if first in able else min((word for word in able if word > first), default=None)
+
+
+@lru_cache(maxsize=4096)
+def sets_of_few(capabilities: str) -> tuple[str, ...]:
+    """Every set of words that a worker with few capabilities may take; empty if it has more than that."""
+    words = sorted(split_words(capabilities))
+    if len(words) > FEW_WORDS:
+        return ()
+    return tuple(",".join(each) for count in range(1, len(words) + 1) for each in combinations(words, count))
 
 
 def check_capable(task: Task, capabilities: str) -> None:

@@ -69,12 +69,20 @@ def is_failed(needed: Task) -> bool:
     return needed.state in {DEAD, CANCELLED}
 
 
+def needs_dependencies(task: Task) -> bool:
+    """Whether a task learns of the ends of those that it depends on, and retention keeps them.
+
+    A dead letter that became one while it waited for them needs them too: it may be requeued.
+    """
+    return task.state in LIVE_STATES or (task.state == DEAD and task.unmet > 0)
+
+
 def after_end_of(task: Task, needed: Task, wall: Instant) -> Task:
     """The task after one that it needs has ended; the same task if that changes nothing for it.
 
     Applying it twice is applying it once, so it may be repeated after a crash.
     """
-    if task.state != PENDING or task.unmet_flags is None or needed.state in LIVE_STATES:
+    if task.state not in {PENDING, DEAD} or task.unmet_flags is None or needed.state in LIVE_STATES:
         return task
     ids = needed_ids(task)
     position = ids.index(needed.id) if needed.id in ids else -1
@@ -82,8 +90,10 @@ def after_end_of(task: Task, needed: Task, wall: Instant) -> Task:
         return task
     if _counts_as_met(task, needed):
         flags = f"{task.unmet_flags[:position]}{MET}{task.unmet_flags[position + 1 :]}"
-        return requeue_waiting(replace(task, unmet_flags=flags, unmet=flags.count(UNMET)), wall)
-    return cancel(task, failure_reason(needed)) if task.on_dependency_failure == CANCEL else task
+        changed = replace(task, unmet_flags=flags, unmet=flags.count(UNMET))
+        return requeue_waiting(changed, wall) if task.state == PENDING else changed
+    is_cancelled = task.state == PENDING and task.on_dependency_failure == CANCEL
+    return cancel(task, failure_reason(needed)) if is_cancelled else task
 
 
 def failure_reason(needed: Task) -> str:

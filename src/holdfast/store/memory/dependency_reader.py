@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holdfast.core.task import LIVE_STATES, RelatedTask, Task
+from holdfast.core.task import RelatedTask, Task, needs_dependencies
 from holdfast.store.memory.holdings_reader import HoldingsReader
 
 
@@ -21,9 +21,9 @@ class DependencyReader(HoldingsReader):
         rows = (self._store.rows.get((Task.table, account, task_id)) for task_id in sorted(set(ids)))
         return [_with_result(row, largest) for row in rows if isinstance(row, Task)]
 
-    def has_live_dependents(self, task: Task) -> bool:
-        """Whether a task that is not finished depends on it: then retention keeps it."""
-        return any(row.state in LIVE_STATES for row in self._dependents(task.account, task.id))
+    def is_needed(self, task: Task) -> bool:
+        """Whether a task that may still run depends on it: then retention keeps it."""
+        return any(map(needs_dependencies, self._dependents(task.account, task.id)))
 
     def _dependents(self, account: str, task_id: str) -> list[Task]:
         rows = map(self._store.rows.__getitem__, self._store.indexes.group("needs", account, task_id))

@@ -209,7 +209,7 @@ class MemoryReader(DependencyReader):
         """Tasks that finished before then, oldest first."""
         own = [row for row in self._tasks() if row.account == account]
         found = [row for row in own if tasks.is_purgeable(row, instant) and (dead or row.state != tasks.DEAD)]
-        found = [row for row in found if not (row.awaited and self.has_live_dependents(row))]
+        found = [row for row in found if not (row.awaited and self.is_needed(row))]
         return [row.key for row in sorted(found, key=lambda row: row.changed_at)][:limit]
 
     def oldest_done(self, account: str, keep: int, limit: int) -> list[Key]:

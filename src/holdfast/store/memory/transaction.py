@@ -14,7 +14,7 @@ from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, SpaceUse, indexed_prefixes, is_waiting
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import LIVE_STATES, Task
+from holdfast.core.task import Task, needs_dependencies
 from holdfast.core.task.capabilities import may_take
 from holdfast.core.task.queue import Head, Queue, is_closed
 from holdfast.core.webhooks.webhook import Webhook, is_in_group
@@ -144,9 +144,10 @@ class MemoryTransaction:
         found: dict[tuple[str, str], list[str]] = {}
         for account, task, after, most in loaded.awaited(needs):
             keys = sorted(self._store.indexes.group("needs", account, task))
-            live = [row for key in keys if isinstance(row := self._store.rows[key], Task) and row.state in LIVE_STATES]
-            found[account, task] = [row.id for row in live if row.id > after][:most]
-            rows |= {row.key: row for row in live if row.id in found[account, task]}
+            dependents = [row for key in keys if isinstance(row := self._store.rows[key], Task)]
+            needing = [row for row in dependents if row.id > after and needs_dependencies(row)][:most]
+            found[account, task] = [row.id for row in needing]
+            rows |= {row.key: row for row in needing}
         return found
 
     def _queues(self, needs: AllNeeds) -> list[Key]:

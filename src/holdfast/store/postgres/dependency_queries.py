@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.store.postgres.queries import and_now
+from holdfast.store.sql.dependency_queries import needs_dependencies
 from holdfast.store.sql.page_queries import columns
 
 DEPENDENTS = (
     "SELECT wanted.value ->> 0, wanted.value ->> 1, edge.dependent FROM json_array_elements($1::json) AS wanted"
     " CROSS JOIN LATERAL (SELECT dependent FROM task_dependencies JOIN tasks AS row"
-    " ON row.account = task_dependencies.account AND row.id = dependent AND row.state IN ('pending', 'claimed')"
+    f" ON row.account = task_dependencies.account AND row.id = dependent AND {needs_dependencies('row')}"
     " WHERE task_dependencies.account = wanted.value ->> 0 AND needed = wanted.value ->> 1"
     " AND dependent > wanted.value ->> 2 ORDER BY dependent LIMIT (wanted.value ->> 3)::int) AS edge"
 )

@@ -19,6 +19,7 @@ from holdfast.core.webhooks.delivery import Delivery
 from holdfast.store.changes import Answer
 from holdfast.store.damaged_rows import TABLES
 from holdfast.store.rows import ROW_TYPES
+from holdfast.store.sql.dependency_queries import needs_dependencies
 from holdfast.store.sql.page_queries import columns, page_of
 
 
@@ -149,17 +150,7 @@ FINISHED_TASKS = (
     " AND changed_at < ? AND (? OR state <> 'dead_letter') AND (NOT awaited OR (SELECT edge.dependent"
     " FROM task_dependencies AS edge CROSS JOIN tasks AS dependent WHERE edge.account = tasks.account"
     " AND edge.needed = tasks.id AND dependent.account = edge.account AND dependent.id = edge.dependent"
-    " AND dependent.state IN ('pending', 'claimed') LIMIT 1) IS NULL) ORDER BY changed_at LIMIT ?"
-)
-DEPENDENTS = (
-    "SELECT row.id, row.type, row.state, row.waits_for FROM task_dependencies AS edge CROSS JOIN tasks AS row"
-    " WHERE edge.account = ? AND edge.needed = ? AND edge.dependent > ? AND row.account = edge.account"
-    " AND row.id = edge.dependent ORDER BY edge.dependent LIMIT ?"
-)
-TASKS_WITH_RESULTS = (
-    "SELECT id, type, state, waits_for, CASE WHEN octet_length(result) <= ? THEN result END,"
-    " coalesce(octet_length(result), 0) FROM tasks WHERE account = ?"
-    " AND id IN (SELECT value ->> 0 FROM json_each(?)) ORDER BY id"
+    f" AND {needs_dependencies('dependent')} LIMIT 1) IS NULL) ORDER BY changed_at LIMIT ?"
 )
 TASK_COUNTS = "SELECT type, state, total FROM task_counts WHERE account = ? AND total <> 0 ORDER BY type, state"
 RUNNING_KEYS = (

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.store.sql.dependency_queries import needs_dependencies
+
 DEPENDENTS = (
     "SELECT edge.dependent FROM task_dependencies AS edge CROSS JOIN tasks AS row"
-    " ON row.account = edge.account AND row.id = edge.dependent AND row.state IN ('pending', 'claimed')"
+    f" ON row.account = edge.account AND row.id = edge.dependent AND {needs_dependencies('row')}"
     " WHERE edge.account = ? AND edge.needed = ? AND edge.dependent > ? ORDER BY edge.dependent LIMIT ?"
 )
 ADD_DEPENDENCIES = (

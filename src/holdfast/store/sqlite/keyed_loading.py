@@ -55,7 +55,8 @@ class KeyedLoading(RowLoading):
         queue, enough = (claim.queue.account, claim.queue.type), claim.enough(len(rows.damaged), only_allowed=True)
         if fetch(self._execute, ready.DUE_HEADS, (*queue, self.wall)):
             return False
-        return self._add_found(rows, Task, ready.KEYED_FIRST, (*queue, limit, "[]", enough)) == enough
+        full = document(claim.queue.full_keys(limit))
+        return self._add_found(rows, Task, ready.KEYED_FIRST, (*queue, full, enough)) == enough
 
     def _choose(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> list[Head]:
         """The tasks to load: out of those near the head of the queue, or of all, and of those that have come due."""
@@ -70,7 +71,8 @@ class KeyedLoading(RowLoading):
         near, beyond = ready.KEYED_NEAR, ready.KEYED_BEYOND
         if claim.capabilities:
             near, beyond = ready.REQUIRING_NEAR, ready.REQUIRING_BEYOND
-        found = read(near, limit, document(sorted(claim.queue.ending)), enough)
+        full = document(claim.queue.full_keys(limit))
+        found = read(near, full, enough)
         chosen = claim.choose(found, limit)
         is_filled = len(chosen) >= claim.most
         if is_filled or (len(found) + len(rows.damaged) < enough and not self._value(beyond, queue)):
@@ -79,5 +81,5 @@ class KeyedLoading(RowLoading):
         damaged = len(rows.damaged)
         keyless = read(ready.KEYLESS_HEADS, sets, claim.most + damaged) if claim.capabilities else []
         of_key = claim.most_of_key(limit) + damaged
-        with_key = read(ready.KEYED_HEADS, sets, of_key, document(claim.queue.full_keys(limit)))
+        with_key = read(ready.KEYED_HEADS, sets, of_key, full)
         return claim.choose(with_key, limit) + keyless + due

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Any
 
 import apsw
@@ -10,7 +11,7 @@ import msgspec
 
 from holdfast.core.row import Instant, Row
 from holdfast.core.task import Task
-from holdfast.core.task.capabilities import may_take, next_allowed
+from holdfast.core.task.capabilities import may_take, next_allowed, sets_of_few
 from holdfast.core.task.queue import Queue, is_closed
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
@@ -68,10 +69,9 @@ class RowLoading:
         """Add the first tasks of each queue that require no more than a claim's capabilities, and at least one."""
         for account, task_type, capabilities, limit in needs.capable_claims(rows.capabilities_of):
             queue = (account, task_type) if task_type else (account,)
-            sets = document(self._allowed_sets(task_type, queue, capabilities, limit))
-            query = ready.DUE_SETS if task_type else ready.DUE_SETS_ANY
-            due = [words for (words,) in fetch(self._execute, query, (*queue, self.wall))]
-            due_sets = document([words for words in due if may_take(capabilities, words)])
+            few = sets_of_few(capabilities)
+            sets = document(few or self._allowed_sets(task_type, queue, capabilities, limit))
+            due_sets = sets if few else document(self._due_sets(task_type, queue, capabilities))
             first = ready.READY_REQUIRING if task_type else ready.READY_REQUIRING_ANY
             last = ready.DUE_REQUIRING if task_type else ready.DUE_REQUIRING_ANY
             self._add_first(rows, first, (*queue, sets), limit)
@@ -80,10 +80,17 @@ class RowLoading:
     def _allowed_sets(self, task_type: str, queue: tuple[str, ...], capabilities: str, limit: int) -> list[str]:
         """The sets of required words to which the first tasks of a queue belong that a claim may take."""
         query = ready.READY_NEAR if task_type else ready.READY_NEAR_ANY
-        near = [words for (words,) in fetch(self._execute, query, queue) if may_take(capabilities, words)]
-        if len(near) >= limit:
-            return sorted(set(near[:limit]))
+        able = (words for (words,) in fetch(self._execute, query, queue) if may_take(capabilities, words))
+        near = [*islice(able, limit)]
+        if len(near) == limit:
+            return sorted(set(near))
         return self._list_sets(task_type, queue, capabilities)
+
+    def _due_sets(self, task_type: str, queue: tuple[str, ...], capabilities: str) -> list[str]:
+        """The sets of required words of tasks that have come due, as far as a claim may take them."""
+        query = ready.DUE_SETS if task_type else ready.DUE_SETS_ANY
+        found = fetch(self._execute, query, (*queue, self.wall))
+        return [words for (words,) in found if may_take(capabilities, words)]
 
     def _list_sets(self, task_type: str, queue: tuple[str, ...], capabilities: str) -> list[str]:
         """The sets of required words of ready tasks that a claim may take."""

@@ -111,22 +111,16 @@ DUE_REQUIRING_ANY = f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE +
 _HEAD = "SELECT id, concurrency_key, requires FROM tasks WHERE account = ?1 AND type = ?2"
 # Its index has no column for what tasks require: reading it would read each row.
 _KEYED = (
-    "SELECT id, concurrency_key, NULL AS requires FROM tasks WHERE account = ?1 AND type = ?2"
+    "SELECT rowid AS line, id, concurrency_key FROM tasks WHERE account = ?1 AND type = ?2"
     " AND ready AND requires IS NULL AND concurrency_key IS NOT NULL ORDER BY priority DESC, place, id"
 )
 _ANY_SET = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id"
-# Keys of which a task may end in the batch, in ?4, are left out: what room they have is decided after the task is read.
-_FULL_KEYS = (
-    "SELECT concurrency_key FROM tasks WHERE account = ?1 AND type = ?2 AND state = 'claimed'"
-    " AND concurrency_key IS NOT NULL AND concurrency_key NOT IN (SELECT value FROM json_each(?4))"
-    " GROUP BY concurrency_key HAVING count(*) >= ?3"
-)
 
 
-def _near(tasks: str, or_else: str = "") -> str:
-    """Of the first tasks of a queue, in its order, those whose keys are not full, up to ?5."""
-    has_room = f"{or_else}?3 > 0 AND concurrency_key NOT IN ({_FULL_KEYS})"
-    return f"SELECT id, concurrency_key, requires FROM ({tasks} LIMIT {WINDOW}) WHERE {has_room} LIMIT ?5"
+def _near(columns: str, tasks: str, or_else: str = "") -> str:
+    """Of the first tasks of a queue, in its order, those whose keys are not in the JSON array ?3, up to ?4."""
+    has_room = f"{or_else}concurrency_key NOT IN (SELECT value FROM json_each(?3))"
+    return f"SELECT {columns} FROM ({tasks} LIMIT {WINDOW}) WHERE {has_room} LIMIT ?4"
 
 
 def _beyond(tasks: str) -> str:
@@ -136,11 +130,12 @@ def _beyond(tasks: str) -> str:
 
 # The first task itself, where only one is wanted.
 KEYED_FIRST = (
-    f"SELECT {json_rows(Task)} FROM ({_near(_KEYED)}) AS first"
-    " CROSS JOIN tasks AS row ON row.account = ?1 AND row.id = first.id"
+    f"SELECT {json_rows(Task)} FROM ({_near('line', _KEYED)}) AS first"
+    " CROSS JOIN tasks AS row ON row.rowid = first.line"
 )
-KEYED_NEAR, KEYED_BEYOND = _near(_KEYED), _beyond(_KEYED)
-REQUIRING_NEAR, REQUIRING_BEYOND = _near(_ANY_SET, "concurrency_key IS NULL OR "), _beyond(_ANY_SET)
+KEYED_NEAR, KEYED_BEYOND = _near("id, concurrency_key, NULL", _KEYED), _beyond(_KEYED)
+REQUIRING_NEAR = _near("id, concurrency_key, requires", _ANY_SET, "concurrency_key IS NULL OR ")
+REQUIRING_BEYOND = _beyond(_ANY_SET)
 DUE_HEADS = f"{_HEAD} AND {_DUE}3 ORDER BY priority DESC, place, id"
 _GROUP = (
     "FROM tasks WHERE account = ?1 AND type = ?2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
