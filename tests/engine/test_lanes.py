@@ -200,19 +200,25 @@ def test_requests_that_are_ready_at_once_share_a_transaction(local):
     assert threads.seen == [threading.current_thread()]
 
 
-def send_two_to_the_lane(engine, threads):
-    """The answer to a ticket that is queued while the lane's thread runs a batch."""
-    late = []
-    threads.before = lambda: late.append(send(engine, "late", run_soon=None))
+def send_two_to_the_lane(engine, threads, run_soon=None):
+    """The answer to a ticket that is queued while the lane's thread runs a batch, and what callers are asked to run.
+
+    Only then does the thread of callers exist: a lane that is not asleep yet would hand the first batch over too.
+    """
+    late, asked = [], []
+
+    def send_late():
+        engine.lanes.serve(run_soon or asked.append)
+        late.append(send(engine, "late", run_soon=None))
+
+    threads.before = send_late
     assert isinstance(send(engine, "early", run_soon=None).result(10), Claimed)
-    return late[0]
+    return late[0], asked
 
 
 def test_the_lanes_thread_hands_the_next_batch_back_to_the_callers(local):
     engine, threads = local
-    asked = []
-    engine.lanes.serve(asked.append)
-    answer = send_two_to_the_lane(engine, threads)
+    answer, asked = send_two_to_the_lane(engine, threads)
     wait_until(lambda: asked)
     assert not answer.done()
     asked[0]()
@@ -222,9 +228,7 @@ def test_the_lanes_thread_hands_the_next_batch_back_to_the_callers(local):
 
 def test_the_lanes_thread_runs_what_the_callers_cannot(local):
     engine, threads = local
-    asked = []
-    engine.lanes.serve(asked.append)
-    answer = send_two_to_the_lane(engine, threads)
+    answer, asked = send_two_to_the_lane(engine, threads)
     wait_until(lambda: asked)
     with engine.lanes.all[0]._turn:
         asked[0]()
@@ -236,6 +240,6 @@ def test_the_lanes_thread_runs_what_the_callers_cannot(local):
 def test_the_lanes_thread_goes_on_when_the_event_loop_of_the_callers_has_ended(local):
     engine, threads = local
     loop = asyncio.new_event_loop()
-    engine.lanes.serve(loop.call_soon_threadsafe)
     loop.close()
-    assert isinstance(send_two_to_the_lane(engine, threads).result(10), Claimed)
+    answer, _ = send_two_to_the_lane(engine, threads, loop.call_soon_threadsafe)
+    assert isinstance(answer.result(10), Claimed)
