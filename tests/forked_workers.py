@@ -5,6 +5,7 @@ A worker of pytest-xdist is a new interpreter that imports and collects every te
 
 from __future__ import annotations
 
+import enum
 import fcntl
 import mmap
 import multiprocessing
@@ -26,6 +27,28 @@ RUN_FOLDER = pytest.StashKey[Path]()
 _FORK = multiprocessing.get_context("fork")
 
 
+MOST_COMPUTING = 4
+"""Workers that compute at the same time: with 8 on two cores, all tests together took a fifth more processor time."""
+
+
+class Work(enum.Enum):
+    """What a worker takes first, and what then."""
+
+    COMPUTES = enum.auto()
+    """Groups that compute, then those that mostly wait."""
+    WAITS = enum.auto()
+    """Groups that mostly wait, then none."""
+    WAITS_THEN_COMPUTES = enum.auto()
+
+
+def work_of(number: int, workers: int) -> Work:
+    """What each of so many workers takes: every second one waits first, and computes later if few others do."""
+    if number % 2 == 0:
+        return Work.COMPUTES
+    computing = (workers + 1) // 2 + number // 2
+    return Work.WAITS_THEN_COMPUTES if computing < MOST_COMPUTING else Work.WAITS
+
+
 class ForkedWorkers:
     """Distributes groups of tests. A worker that has finished one takes the next; its reports go to the parent."""
 
@@ -40,7 +63,7 @@ class ForkedWorkers:
         """Groups of one folder share what is expensive; groups that share nothing have folders of their own.
 
         `is_alone` chooses tests that need the whole machine: they run at the end, when nothing else does. `is_waiting`
-        chooses those that mostly wait: half of the workers run them first, while the others compute.
+        chooses those that mostly wait: half of the workers run them, while the others compute.
         """
         self._count = count
         self._folder_of = folder_of
@@ -66,9 +89,8 @@ class ForkedWorkers:
     def _run(self, session: pytest.Session, groups: list[list[int]], names: list[str]) -> None:
         folders = [self._folder_of(session.items[tests[0]]) for tests in groups]
         queue = _Queue(groups, folders, [self._is_waiting(session.items[tests[0]]) for tests in groups])
-        workers = [
-            _Worker(name, session, queue, waits=number % 2 == 1) for number, name in enumerate(names[: len(groups)])
-        ]
+        names = names[: len(groups)]
+        workers = [_Worker(name, session, queue, work_of(number, len(names))) for number, name in enumerate(names)]
         _Parent(session, queue, workers).run()
 
 
@@ -77,7 +99,7 @@ class _Queue:
 
     A worker goes on with the folder that it works on, because the tests of a folder share servers; then with a folder
     that no other has begun; then it helps with the folder that has most groups left. Before all this it takes the
-    groups that mostly wait, or those that compute, as long as there are any.
+    groups that mostly wait, or those that compute, as long as there are any; some workers end then.
     """
 
     def __init__(self, groups: list[list[int]], folders: list[str], waiting: list[bool]) -> None:
@@ -92,24 +114,26 @@ class _Queue:
     def stop(self) -> None:
         self._stop[0] = 1
 
-    def tests(self, *, waits: bool) -> Iterator[int]:
+    def tests(self, work: Work) -> Iterator[int]:
         """Numbers of tests, group after group, until all are taken or the run is stopped."""
         folder: str | None = None
-        while (group := self._take(folder, waits)) is not None:
+        while (group := self._take(folder, work)) is not None:
             folder = self._folders[group]
             for test in self._groups[group]:
                 if self._stop[0]:
                     return
                 yield test
 
-    def _take(self, folder: str | None, waits: bool) -> int | None:
+    def _take(self, folder: str | None, work: Work) -> int | None:
         fcntl.lockf(self._lock, fcntl.LOCK_EX)
         try:
             left = [group for group in range(len(self._groups)) if not self._taken[group]]
             if not left:
                 return None
-            preferred = [group for group in left if self._waiting[group] == waits] or left
-            group = min(preferred, key=self._rank(folder, left))
+            preferred = [group for group in left if self._waiting[group] == (work is not Work.COMPUTES)]
+            if work is Work.WAITS and not preferred:
+                return None
+            group = min(preferred or left, key=self._rank(folder, left))
             self._taken[group] = 1
             return group
         finally:
@@ -133,12 +157,12 @@ class _Queue:
 class _Worker:
     """One forked process, seen from the parent."""
 
-    def __init__(self, name: str, session: pytest.Session, queue: _Queue, *, waits: bool) -> None:
+    def __init__(self, name: str, session: pytest.Session, queue: _Queue, work: Work) -> None:
         self.name = name
         self.running: int | None = None
         self.problem = ""
         self.connection, sender = _FORK.Pipe(duplex=False)
-        self.process = _FORK.Process(target=_work, args=(self.name, session, queue.tests(waits=waits), sender))
+        self.process = _FORK.Process(target=_work, args=(self.name, session, queue.tests(work), sender))
         self.process.start()
         sender.close()
 

@@ -51,21 +51,26 @@ SAMPLED = {
     "tests/cli/test_run.py": 3,
     "tests/cli/test_shown_commands.py": 2,
     "tests/compat/octostore/test_bodies.py": 2,
+    "tests/dashboard/test_pages.py": 4,
     "tests/dashboard/test_reference.py": 4,
     "tests/dashboard/test_task_list.py": 2,
     "tests/faults/test_bad_input.py": 2,
     "tests/faults/test_configuration.py": 4,
     "tests/http/in_process/test_documents.py": 4,
-    "tests/http/served/test_tenancy.py": 3,
+    "tests/http/served/test_serving.py": 2,
+    "tests/http/served/test_tenancy.py": 4,
     "tests/linearizability/test_altered_histories.py": 4,
-    "tests/linearizability/test_planted_bugs.py": 4,
+    "tests/linearizability/test_planted_bugs.py": 8,
     "tests/openapi/test_document.py": 4,
     "tests/openapi/test_examples.py": 4,
-    "tests/openapi/test_sqlite.py": 4,
-    "tests/simulation/test_planted_bugs.py": 12,
+    "tests/openapi/test_sqlite.py": 8,
+    "tests/simulation/test_planted_bugs.py": 24,
+    "tests/test_documents.py::test_every_program_of_these_pages_prints_the_shown_output": 3,
+    "tests/test_examples.py": 2,
+    "tests/test_install.py": 3,
 }
-"""Files with many cases of one kind, each of which starts a server or computes for long: `make test` runs one case of
-so many, `make prove` all."""
+"""Files and tests with many cases of one kind, each of which starts a process or computes for long: `make test` runs
+one case of so many, `make prove` all."""
 PROVE_ONLY = (
     "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[postgres",
     "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[sqlite-postgres]",
@@ -73,16 +78,25 @@ PROVE_ONLY = (
     "tests/bench/test_load.py",
     "tests/bench/test_measurements.py",
     "tests/client/test_forks.py::test_a_store_opened_again_in_a_child_draws_other_ids_than_its_parent",
+    "tests/client/test_shared_file.py::test_programs_and_a_server_on_one_file_have_one_winner_each_round",
+    "tests/dashboard/test_bulk.py::test_thousands_of_dead_letters_are_requeued",
+    "tests/dashboard/test_keys_page.py::test_a_key_is_created_shown_once_used_rotated_and_revoked",
+    "tests/dashboard/test_live_updates.py::test_a_holder_that_stops_renewing_becomes_late_and_expiring_in_the_browser",
     "tests/dashboard/test_live_updates.py::test_five_agents_race_and_another_takes_over_when_the_winner_stops",
+    "tests/dashboard/test_pages.py::test_everything_works_by_keyboard_alone",
+    "tests/dashboard/test_reference.py::test_the_pages_fit_a_phone_and_follow_the_theme",
+    "tests/dashboard/test_tasks_page.py::test_a_task_list_updates_and_works_by_keyboard",
+    "tests/faults/test_task_crews.py",
     "tests/http/in_process/test_page_bytes.py::test_a_list_of_large_reservations_is_bounded_in_bytes_and_complete",
     "tests/mcp/test_real_clients.py::test_fastmcp_connects_lists_claims_and_completes",
+    "tests/mcp/test_stdio.py::test_a_host_that_is_killed_and_started_again_goes_on_by_the_ids_alone",
     "tests/mcp/test_stdio.py::test_stdout_has_only_protocol_messages",
     "tests/mcp/test_stdio.py::test_the_new_protocol_needs_no_handshake_on_stdio",
     "tests/openapi/test_document.py::test_every_process_generates_the_same_bytes",
     "tests/openapi/test_document.py::test_the_yaml_document_equals_the_json_document",
     "tests/openapi/test_postgres.py",
     "tests/streams/test_scale.py::test_many_readers_receive_every_event_once_while_claims_run[of one subject each]",
-    "tests/store/test_migrations.py::test_four_processes_can_open_a_new_store_at_once[postgres]",
+    "tests/store/test_migrations.py::test_four_processes_can_open_a_new_store_at_once",
     "tests/store/test_sqlite_file.py::test_two_processes_on_one_file_write_alternately",
     "tests/test_examples.py::test_an_example_prints_the_expected_output[ten_agents_one_repository]",
     "tests/test_install.py::test_a_server_on_sqlite_works_in_a_light_install",
@@ -205,7 +219,8 @@ def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
     seen: dict[str, dict[str, int]] = {}
     removed = []
     for item in items:
-        path, every = item.nodeid.partition("::")[0], SAMPLED.get(item.nodeid.partition("::")[0], 1)
+        path = item.nodeid.partition("::")[0]
+        every = SAMPLED.get(item.nodeid.partition("[")[0]) or SAMPLED.get(path, 1)
         if every > 1 and "[" in item.name:
             tests = seen.setdefault(path, {})
             name = item.name.partition("[")[0]

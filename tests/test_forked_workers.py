@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests import forked_workers
+from tests.forked_workers import Work
 
 ROOT = Path(__file__).parent.parent
 CONFTEST = """
@@ -94,7 +95,7 @@ def test_a_worker_goes_on_with_its_folder_then_begins_another_then_helps():
     """The tests of a folder share servers."""
     folders = [*"aabbbccc"]
     queue = forked_workers._Queue([[number] for number in range(len(folders))], folders, [False] * len(folders))
-    first, second = queue.tests(waits=False), queue.tests(waits=False)
+    first, second = queue.tests(Work.COMPUTES), queue.tests(Work.COMPUTES)
     taken = [next(worker) for worker in (first, second, first, second, first, second, first, second)]
     assert [folders[number] for number in taken] == ["a", "b", "a", "b", "c", "b", "c", "c"]
     assert len(set(taken)) == len(folders)
@@ -104,9 +105,21 @@ def test_a_worker_goes_on_with_its_folder_then_begins_another_then_helps():
 def test_one_worker_waits_while_the_other_computes():
     waiting = [True, True, False, False, False]
     queue = forked_workers._Queue([[number] for number in range(5)], [*"abcde"], waiting)
-    waits, computes = queue.tests(waits=True), queue.tests(waits=False)
+    waits, computes = queue.tests(Work.WAITS_THEN_COMPUTES), queue.tests(Work.COMPUTES)
     assert [next(worker) for worker in (waits, computes, waits, computes, waits)] == [0, 2, 1, 3, 4]
     assert [*waits, *computes] == []
+
+
+def test_a_worker_that_only_waits_leaves_what_computes_to_others():
+    queue = forked_workers._Queue([[number] for number in range(3)], [*"abc"], [True, False, True])
+    assert [*queue.tests(Work.WAITS)] == [0, 2]
+    assert [*queue.tests(Work.COMPUTES)] == [1]
+
+
+@pytest.mark.parametrize(("workers", "computing"), [(1, 1), (2, 2), (4, 4), (5, 4), (7, 4), (8, 4), (12, 6)])
+def test_few_workers_compute_at_the_same_time_but_half_of_them_at_least(workers, computing):
+    work = [forked_workers.work_of(number, workers) for number in range(workers)]
+    assert sum(each is not Work.WAITS for each in work) == computing
 
 
 def test_a_test_that_needs_the_machine_runs_when_all_others_have_ended(run):
