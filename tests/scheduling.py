@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,17 @@ SAMPLED = {
 }
 """Files and tests with many cases of one kind, each of which starts a process or computes for long: `make test` runs
 one case of so many, `make prove` all."""
+HALVED = (
+    "tests/cli/",
+    "tests/client/",
+    "tests/compat/",
+    "tests/dashboard/",
+    "tests/fronts/",
+    "tests/http/",
+    "tests/mcp/",
+)
+"""Folders in which `make test` runs every second case of a test with more than three, and `make prove` all."""
+FEW_CASES = 3
 PROVE_ONLY = (
     "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[postgres",
     "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[sqlite-postgres]",
@@ -80,12 +92,23 @@ PROVE_ONLY = (
     "tests/client/test_forks.py::test_a_store_opened_again_in_a_child_draws_other_ids_than_its_parent",
     "tests/client/test_shared_file.py::test_programs_and_a_server_on_one_file_have_one_winner_each_round",
     "tests/dashboard/test_bulk.py::test_thousands_of_dead_letters_are_requeued",
+    "tests/dashboard/test_files_page.py::test_an_administrator_takes_files_from_their_owner_and_the_log_records_it",
+    "tests/dashboard/test_files_page.py::test_the_page_is_labelled_and_works_without_scripts",
+    "tests/dashboard/test_hostile.py::test_everything_that_agents_write_can_be_read",
+    "tests/dashboard/test_hostile.py::test_only_plain_web_addresses_become_links",
+    "tests/dashboard/test_hostile_tasks.py::test_a_group_with_a_hostile_reason_can_be_opened_and_requeued",
     "tests/dashboard/test_keys_page.py::test_a_key_is_created_shown_once_used_rotated_and_revoked",
     "tests/dashboard/test_live_updates.py::test_a_holder_that_stops_renewing_becomes_late_and_expiring_in_the_browser",
+    "tests/dashboard/test_live_updates.py::test_an_open_page_of_a_signed_out_browser_asks_for_a_key",
+    "tests/dashboard/test_live_updates.py::test_countdowns_run_in_the_browser_between_changes",
     "tests/dashboard/test_live_updates.py::test_five_agents_race_and_another_takes_over_when_the_winner_stops",
     "tests/dashboard/test_pages.py::test_everything_works_by_keyboard_alone",
     "tests/dashboard/test_reference.py::test_the_pages_fit_a_phone_and_follow_the_theme",
+    "tests/dashboard/test_signing_in.py::test_a_link_opens_the_dashboard_once",
+    "tests/dashboard/test_signing_in.py::test_the_requested_page_is_shown_after_signing_in",
     "tests/dashboard/test_tasks_page.py::test_a_task_list_updates_and_works_by_keyboard",
+    "tests/dashboard/test_tasks_page.py::test_long_json_is_cut_and_can_be_expanded",
+    "tests/dashboard/test_webhooks_page.py::test_dead_deliveries_are_shown_and_replayed",
     "tests/faults/test_task_crews.py",
     "tests/http/in_process/test_page_bytes.py::test_a_list_of_large_reservations_is_bounded_in_bytes_and_complete",
     "tests/mcp/test_real_clients.py::test_fastmcp_connects_lists_claims_and_completes",
@@ -212,25 +235,36 @@ def leave_for_proof(items: list[pytest.Item]) -> list[pytest.Item]:
 
 
 def sample_cases(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Remove and return all but some cases of the tests in the sampled files.
+    """Remove and return all but some cases of the tests that are sampled.
 
     Each test of a file begins with another case, so that most cases run in one of its tests.
     """
+    cases = Counter(map(_test_of, items))
     seen: dict[str, dict[str, int]] = {}
     removed = []
     for item in items:
-        path = item.nodeid.partition("::")[0]
-        every = SAMPLED.get(item.nodeid.partition("[")[0]) or SAMPLED.get(path, 1)
+        test = _test_of(item)
+        every = _sampling(test, cases[test])
         if every > 1 and "[" in item.name:
-            tests = seen.setdefault(path, {})
-            name = item.name.partition("[")[0]
-            tests.setdefault(name, len(tests))
-            if tests[name] % every:
+            tests = seen.setdefault(test.partition("::")[0], {})
+            tests.setdefault(test, len(tests))
+            if tests[test] % every:
                 removed.append(item)
-            tests[name] += 1
+            tests[test] += 1
     gone = set(removed)
     items[:] = [item for item in items if item not in gone]
     return removed
+
+
+def _test_of(item: pytest.Item) -> str:
+    """The test without its case."""
+    return item.nodeid.partition("[")[0]
+
+
+def _sampling(test: str, cases: int) -> int:
+    """Of how many cases of a test one is run; of every test at least one is."""
+    listed = SAMPLED.get(test) or SAMPLED.get(test.partition("::")[0])
+    return min(listed or (2 if cases > FEW_CASES and test.startswith(HALVED) else 1), cases)
 
 
 def _is_heavy(tests: list[pytest.Item]) -> bool:
