@@ -188,7 +188,7 @@ def load_view(store: Store, **needs: Any) -> View:
 def set_window(monkeypatch: Any, window: int) -> None:
     """Let claims look through fewer tasks at the head of a queue before they list its concurrency keys."""
     for module in (sqlite_ready, postgres_ready):
-        for name in ("KEYED_FIRST", "KEYED_NEAR", "KEYED_BEYOND", "REQUIRING_NEAR", "REQUIRING_BEYOND"):
+        for name in ("KEYED_FIRST", "KEYED_FROM", "KEYED_NEAR", "KEYED_BEYOND", "REQUIRING_NEAR", "REQUIRING_BEYOND"):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, getattr(module, name).replace(str(WINDOW), str(window)))
 

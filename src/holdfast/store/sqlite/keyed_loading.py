@@ -19,11 +19,14 @@ from holdfast.store.rows import LoadedRows
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite import ready_queries as ready
 from holdfast.store.sqlite.loading import RowLoading, document
+from holdfast.store.sqlite.passed_over import PassedOver
 from holdfast.store.sqlite.results import fetch
 
 
 class KeyedLoading(RowLoading):
     """The part of a transaction that adds tasks whose keys have room."""
+
+    _passed_over: PassedOver
 
     def _count_keys(self, rows: LoadedRows, needs: AllNeeds) -> list[KeyedQueue]:
         """The queues with a limit for each key, and how many tasks of each key run."""
@@ -55,8 +58,16 @@ class KeyedLoading(RowLoading):
         queue, enough = (claim.queue.account, claim.queue.type), claim.enough(len(rows.damaged), only_allowed=True)
         if fetch(self._execute, ready.DUE_HEADS, (*queue, self.wall)):
             return False
-        full = document(claim.queue.full_keys(limit))
-        return self._add_found(rows, Task, ready.KEYED_FIRST, (*queue, full, enough)) == enough
+        keys = claim.queue.full_keys(limit)
+        wanted = (*queue, document(keys), enough)
+        self._passed_over.begin(self._value(ready.DATA_VERSION, ()))
+        start = None if rows.damaged else self._passed_over.start(queue, keys)
+        found = [] if start is None else self._add_found(rows, Task, ready.KEYED_FROM, (*wanted, *start))
+        if len(found) < enough:
+            found = self._add_found(rows, Task, ready.KEYED_FIRST, wanted)
+        if len(found) == 1 and isinstance(found[0], Task):
+            self._passed_over.remember(queue, found[0], keys)
+        return len(found) == enough
 
     def _choose(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> list[Head]:
         """The tasks to load: out of those near the head of the queue, or of all, and of those that have come due."""

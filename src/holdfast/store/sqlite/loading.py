@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 import msgspec
 
+from holdfast.core.errors import DamagedRow
 from holdfast.core.row import Instant, Row
 from holdfast.core.task import Task
 from holdfast.core.task.capabilities import may_take, next_allowed, sets_of_few
@@ -115,8 +116,10 @@ class RowLoading:
         if keys:
             self._add_found(rows, row_type, query, (document(keys),))
 
-    def _add_found(self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]) -> int:
-        """Add the rows that a statement finds; returns how many there are."""
+    def _add_found(
+        self, rows: LoadedRows, row_type: type[Row], query: str, arguments: tuple[Any, ...]
+    ) -> list[Row | DamagedRow]:
+        """Add the rows that a statement finds, and return them."""
         found: Any
         try:
             found = self._execute(query, arguments).fetchone()
@@ -124,7 +127,7 @@ class RowLoading:
             found = self._execute(queries.with_blobs(row_type, query), arguments).fetchone()
         decoded = self._damaged_rows.decode_document(row_type, found[0])
         rows.add(decoded)
-        return len(decoded)
+        return decoded
 
     def _value(self, query: str, arguments: tuple[Any, ...]) -> int:
         row: Any = self._execute(query, arguments).fetchone()

@@ -5,11 +5,11 @@ looks near the head of its queue first (REQUIRING_NEAR). If too few are there th
 (`core.task.capabilities.may_take`), it goes along an index from each set of required words that it may take to the next
 (READY_SET). Then it reads the heads of the sets that it found.
 
-Tasks with a concurrency key have indexes of their own as well. If their queue has a limit for each key, a claim looks
-near the head of the queue first and passes over the tasks of full keys (KEYED_NEAR, REQUIRING_NEAR); which keys are
-full `core.task.queue.is_key_full` also decides. If too few are there whose keys have room (`store.key_limits`), and the
-queue goes on (KEYED_BEYOND, REQUIRING_BEYOND), it goes along an index from key to key, in each set that it may take,
-and reads the heads of those that are not full (KEYED_HEADS).
+Tasks with a concurrency key have indexes as well. If their queue has a limit for each key, a claim looks near the head
+of the queue first and passes over the tasks of full keys (KEYED_NEAR, REQUIRING_NEAR), or begins behind those that an
+earlier claim passed over (KEYED_FROM, `passed_over.py`). If too few are there whose keys have room
+(`store.key_limits`), and the queue goes on (KEYED_BEYOND, REQUIRING_BEYOND), it goes along an index from key to key, in
+each set that it may take, and reads the heads of those that are not full (KEYED_HEADS).
 """
 
 from __future__ import annotations
@@ -110,10 +110,13 @@ DUE_REQUIRING_ANY = f"SELECT {json_rows(Task)} FROM (SELECT * FROM tasks WHERE +
 # Queues with a limit for each concurrency key: what decides whether a claim may take a task (`core.task.queue.Head`).
 _HEAD = "SELECT id, concurrency_key, requires FROM tasks WHERE account = ?1 AND type = ?2"
 # Its index has no column for what tasks require: reading it would read each row.
-_KEYED = (
+_WITH_KEY = (
     "SELECT rowid AS line, id, concurrency_key FROM tasks WHERE account = ?1 AND type = ?2"
-    " AND ready AND requires IS NULL AND concurrency_key IS NOT NULL ORDER BY priority DESC, place, id"
+    " AND ready AND requires IS NULL AND concurrency_key IS NOT NULL"
 )
+_KEYED = f"{_WITH_KEY} ORDER BY priority DESC, place, id"
+# Those of one priority from a place on: ?5 is the priority, negated.
+_KEYED_FROM = f"{_WITH_KEY} AND priority = -?5 AND (place, id) >= (?6, ?7) ORDER BY place, id"
 _ANY_SET = f"{_HEAD} AND ready AND requires IS NOT NULL ORDER BY priority DESC, place, id"
 
 
@@ -129,10 +132,11 @@ def _beyond(tasks: str) -> str:
 
 
 # The first task itself, where only one is wanted.
-KEYED_FIRST = (
-    f"SELECT {json_rows(Task)} FROM ({_near('line', _KEYED)}) AS first"
-    " CROSS JOIN tasks AS row ON row.rowid = first.line"
+KEYED_FIRST, KEYED_FROM = (
+    f"SELECT {json_rows(Task)} FROM ({_near('line', tasks)}) AS first CROSS JOIN tasks AS row ON row.rowid = first.line"
+    for tasks in (_KEYED, _KEYED_FROM)
 )
+DATA_VERSION = "PRAGMA data_version"
 KEYED_NEAR, KEYED_BEYOND = _near("id, concurrency_key, NULL", _KEYED), _beyond(_KEYED)
 REQUIRING_NEAR = _near("id, concurrency_key, requires", _ANY_SET, "concurrency_key IS NULL OR ")
 REQUIRING_BEYOND = _beyond(_ANY_SET)

@@ -22,6 +22,7 @@ from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import flush_failure, queries
 from holdfast.store.sqlite.fair_lock import WAIT_SECONDS, FairLock
 from holdfast.store.sqlite.file_modes import make_private
+from holdfast.store.sqlite.passed_over import PassedOver
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, current_time
 from holdfast.store.sqlite.watcher import PollingWatcher
@@ -53,6 +54,7 @@ class SqliteStore(SqlStore):
         self._clock = clock
         self._writing = threading.RLock()
         self._writer: apsw.Connection | None = None
+        self._passed_over = PassedOver()
         self._fair_lock: FairLock | None = None
         self._readers: list[apsw.Connection] = []
         self.clock_jump: Instant = 0
@@ -76,6 +78,7 @@ class SqliteStore(SqlStore):
                     raise
                 connection.pragma("cache_size", -WRITER_CACHE_KIB)
                 self._writer = connection
+                self._passed_over.forget()
 
     def _connect(self) -> apsw.Connection:
         connection = connect(self.path)
@@ -120,7 +123,7 @@ class SqliteStore(SqlStore):
             with self._fair_lock.take(self.wait_seconds):
                 try:
                     writer.execute("BEGIN IMMEDIATE")
-                    transaction = SqliteTransaction(writer, self._clock, self.damaged_rows)
+                    transaction = SqliteTransaction(writer, self._clock, self.damaged_rows, self._passed_over)
                     yield transaction
                     transaction.commit()
                 except BaseException as error:

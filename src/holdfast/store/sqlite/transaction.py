@@ -30,6 +30,7 @@ from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import dependency_queries, queries
 from holdfast.store.sqlite.keyed_loading import KeyedLoading
 from holdfast.store.sqlite.loading import document
+from holdfast.store.sqlite.passed_over import PassedOver
 from holdfast.store.sqlite.results import fetch
 
 MAX_RECORDS = 64
@@ -41,8 +42,11 @@ _ROW_TYPES = {row_type.table: row_type for row_type in ROW_TYPES}
 class SqliteTransaction(KeyedLoading):
     """A transaction between BEGIN IMMEDIATE and COMMIT."""
 
-    def __init__(self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows) -> None:
+    def __init__(
+        self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows, passed_over: PassedOver
+    ) -> None:
         self._execute = connection.execute
+        self._passed_over = passed_over
         self._damaged_rows = damaged_rows
         state: Any = self._execute(queries.STATE).fetchone()
         self._token: int
@@ -145,6 +149,7 @@ class SqliteTransaction(KeyedLoading):
             for table, changed in saved.items():
                 for names, rows in group_by_columns(changed, changes.touched):
                     self._write(partial(write, _ROW_TYPES[table], names), rows, column_values(names))
+            self._passed_over.save(saved.get(Task.table, ()))
         for table, deleted in changes.deletes.items():
             self._execute(queries.DELETE_ROW[table], (document([row.key[1:] for row in deleted]),))
         for statement, entries in (
@@ -178,6 +183,7 @@ class SqliteTransaction(KeyedLoading):
     def execute(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """Execute a statement that is not part of a batch; it is committed with the transaction."""
         self._has_written = True
+        self._passed_over.forget()
         return fetch(self._execute, statement, arguments)
 
     def _save_events(self, changes: Changes) -> None:
