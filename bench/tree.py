@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,10 +44,10 @@ PRESENT = Tree(ROOT)
 def older_tree(commit: str) -> Iterator[Tree]:
     """The sources of a commit in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix="hf-older-") as folder:
-        archive = Path(folder) / "tree.tar"
+        archive = Path(folder) / "tree.zip"
         subprocess.run(["git", "-C", ROOT, "archive", "--output", archive, commit, "src", "bench"], check=True)  # noqa: S607
-        with tarfile.open(archive) as content:
-            content.extractall(folder, filter="data")
+        with zipfile.ZipFile(archive) as content:
+            content.extractall(folder)
         tree = Tree(Path(folder), "older.")
         imported = tree.run_program("import holdfast; print(holdfast.__file__)").strip()
         assert imported.startswith(folder), f"{commit} would not be measured, but {imported}"
