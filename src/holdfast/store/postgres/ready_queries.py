@@ -18,6 +18,7 @@ from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
 from holdfast.store.key_limits import NEAR, WINDOW
 from holdfast.store.postgres.queries import and_now, found_rows, keys
+from holdfast.store.sql.group_queries import NO_KEY, keys_of_sets, tasks_of_group
 from holdfast.store.sql.page_queries import columns
 
 _LOCK = "FOR UPDATE SKIP LOCKED"
@@ -220,16 +221,11 @@ ALLOWED_SETS = (
     "WITH RECURSIVE claims AS (SELECT $1::text AS account, $2::text AS type, $3::text AS capabilities, 0 AS most),"
     f" {_allowed('claims', typed=True)} SELECT words FROM allowed"
 )
-_GROUP = (
-    "FROM tasks WHERE account = $1 AND type = $2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
-    " AND coalesce(requires, '') = {0}.words AND coalesce(concurrency_key, '') "
-)
-_NEXT_KEY = f"(SELECT coalesce(concurrency_key, '') {_GROUP}> {{1}} ORDER BY coalesce(concurrency_key, '') LIMIT 1)"
 
 
 def _heads_of(groups: str, name: str, where: str = "") -> str:
     """The first tasks of each group, in the order of the queue."""
-    first = f"{_GROUP.format(groups)}= {name} ORDER BY priority DESC, place, id LIMIT $4::bigint"
+    first = f"{tasks_of_group('$', groups, f'= {name}')} ORDER BY priority DESC, place, id LIMIT $4::bigint"
     return (
         f"SELECT head.id, head.concurrency_key, head.requires FROM {groups} CROSS JOIN LATERAL (SELECT id,"
         f" concurrency_key, requires, priority, place {first}) AS head{where}"
@@ -237,15 +233,10 @@ def _heads_of(groups: str, name: str, where: str = "") -> str:
     )
 
 
-_NO_KEY = "''"
 _SETS = 'sets AS (SELECT words COLLATE "C" AS words FROM json_array_elements_text($3::json) AS given (words))'
 _NOT_FULL = " WHERE keys.name IS NOT NULL AND keys.name NOT IN (SELECT json_array_elements_text($5::json))"
-KEYED_HEADS = (
-    f"WITH RECURSIVE {_SETS}, keys (words, name) AS (SELECT words, {_NEXT_KEY.format('sets', _NO_KEY)} FROM sets"
-    f" UNION ALL SELECT words, {_NEXT_KEY.format('keys', 'keys.name')} FROM keys WHERE name IS NOT NULL)"
-    f" {_heads_of('keys', 'keys.name', _NOT_FULL)}"
-)
-KEYLESS_HEADS = f"WITH {_SETS} {_heads_of('sets', _NO_KEY)} LIMIT $4::bigint"
+KEYED_HEADS = f"WITH RECURSIVE {_SETS}, {keys_of_sets('$')} {_heads_of('keys', 'keys.name', _NOT_FULL)}"
+KEYLESS_HEADS = f"WITH {_SETS} {_heads_of('sets', NO_KEY)} LIMIT $4::bigint"
 CHOSEN = and_now(
     Task, f"SELECT {columns(Task)} FROM tasks WHERE (account, id) IN ({keys(1)}) ORDER BY account, id {_LOCK}"
 )

@@ -17,6 +17,7 @@ from __future__ import annotations
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
 from holdfast.store.key_limits import NEAR, WINDOW
+from holdfast.store.sql.group_queries import NO_KEY, keys_of_sets, tasks_of_group
 from holdfast.store.sqlite.queries import json_rows
 
 QUEUES_OF = (
@@ -141,27 +142,20 @@ KEYED_NEAR, KEYED_BEYOND = _near("id, concurrency_key, NULL", _KEYED), _beyond(_
 REQUIRING_NEAR = _near("id, concurrency_key, requires", _ANY_SET, "concurrency_key IS NULL OR ")
 REQUIRING_BEYOND = _beyond(_ANY_SET)
 DUE_HEADS = f"{_HEAD} AND {_DUE}3 ORDER BY priority DESC, place, id"
-_GROUP = (
-    "FROM tasks WHERE account = ?1 AND type = ?2 AND ready AND (requires IS NOT NULL OR concurrency_key IS NOT NULL)"
-    " AND coalesce(requires, '') = {0}.words AND coalesce(concurrency_key, '') "
-)
-_NEXT_KEY = f"(SELECT coalesce(concurrency_key, '') {_GROUP}> {{1}} ORDER BY coalesce(concurrency_key, '') LIMIT 1)"
 
 
 def _heads_of(groups: str, name: str, where: str = "") -> str:
     """The first tasks of each group, in the order of the queue."""
-    head = f"SELECT rowid {_GROUP.format(groups)}= {name} ORDER BY priority DESC, place, id LIMIT ?4"
+    head = f"SELECT rowid {tasks_of_group('?', groups, f'= {name}')} ORDER BY priority DESC, place, id LIMIT ?4"
     return (
         f"SELECT head.id, head.concurrency_key, head.requires FROM {groups} CROSS JOIN tasks AS head"
         f" ON head.rowid IN ({head}){where} ORDER BY head.priority DESC, head.place, head.id"
     )
 
 
-_NO_KEY = "''"
 _SETS = "sets (words) AS (SELECT value FROM json_each(?3))"
 KEYED_HEADS = (
-    f"WITH RECURSIVE {_SETS}, keys (words, name) AS (SELECT words, {_NEXT_KEY.format('sets', _NO_KEY)} FROM sets"
-    f" UNION ALL SELECT words, {_NEXT_KEY.format('keys', 'keys.name')} FROM keys WHERE name IS NOT NULL)"
+    f"WITH RECURSIVE {_SETS}, {keys_of_sets('?')}"
     f" {_heads_of('keys', 'keys.name', ' WHERE keys.name NOT IN (SELECT value FROM json_each(?5))')}"
 )
-KEYLESS_HEADS = f"WITH {_SETS} {_heads_of('sets', _NO_KEY)} LIMIT ?4"
+KEYLESS_HEADS = f"WITH {_SETS} {_heads_of('sets', NO_KEY)} LIMIT ?4"
