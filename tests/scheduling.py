@@ -74,7 +74,7 @@ SAMPLED = {
 }
 """Files and tests with many cases of one kind, each of which starts a process or computes for long: `make test` runs
 one case of so many, `make prove` all."""
-HALVED = (
+WITH_TABLES = (
     "tests/cli/",
     "tests/client/",
     "tests/compat/",
@@ -83,7 +83,7 @@ HALVED = (
     "tests/http/",
     "tests/mcp/",
 )
-"""Folders in which `make test` runs every second case of a test with more than three, and `make prove` all."""
+"""Folders in which `make test` runs every third case of a test with more than three, and `make prove` all."""
 FEW_CASES = 3
 PROVE_ONLY = (
     "tests/backup/test_disaster_recovery.py::test_no_token_or_event_number_is_reused_and_every_gap_is_reported[postgres",
@@ -91,6 +91,9 @@ PROVE_ONLY = (
     "tests/backup/test_killed.py::test_a_source_that_has_changed_is_copied_from_the_beginning",
     "tests/bench/test_load.py",
     "tests/bench/test_measurements.py",
+    "tests/cli/test_run.py::test_a_command_that_offers_the_job_leaves_it_to_who_accepts",
+    "tests/cli/test_run.py::test_a_job_that_is_done_is_not_run_again",
+    "tests/cli/test_run.py::test_run_waits_until_the_job_is_free",
     "tests/client/test_forks.py::test_a_store_opened_again_in_a_child_draws_other_ids_than_its_parent",
     "tests/client/test_shared_file.py::test_programs_and_a_server_on_one_file_have_one_winner_each_round",
     "tests/dashboard/test_bulk.py::test_thousands_of_dead_letters_are_requeued",
@@ -113,6 +116,7 @@ PROVE_ONLY = (
     "tests/dashboard/test_webhooks_page.py::test_dead_deliveries_are_shown_and_replayed",
     "tests/faults/test_task_crews.py",
     "tests/http/in_process/test_page_bytes.py::test_a_list_of_large_reservations_is_bounded_in_bytes_and_complete",
+    "tests/mcp/test_every_tool.py::test_every_tool_over_stdio_with_a_local_store",
     "tests/mcp/test_real_clients.py::test_fastmcp_connects_lists_claims_and_completes",
     "tests/mcp/test_stdio.py::test_a_host_that_is_killed_and_started_again_goes_on_by_the_ids_alone",
     "tests/mcp/test_stdio.py::test_stdout_has_only_protocol_messages",
@@ -269,7 +273,7 @@ def _test_of(item: pytest.Item) -> str:
 def _sampling(test: str, cases: int) -> int:
     """Of how many cases of a test one is run; of every test at least one is."""
     listed = SAMPLED.get(test) or SAMPLED.get(test.partition("::")[0])
-    return min(listed or (2 if cases > FEW_CASES and test.startswith(HALVED) else 1), cases)
+    return min(listed or (3 if cases > FEW_CASES and test.startswith(WITH_TABLES) else 1), cases)
 
 
 def _is_heavy(tests: list[pytest.Item]) -> bool:
