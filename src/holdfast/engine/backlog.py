@@ -36,10 +36,10 @@ class Backlog:
         self._inbox: deque[Ticket] = deque()
         self._sleeping = 0
         """Lanes that wait for a ticket, or are about to."""
-        self._asleep = threading.Lock()
+        self._wake_up = threading.Lock()
         """Released to wake one lane, which acquires it. `SimpleQueue.get` with a timeout may block for ever instead, if
         another lane takes the item just when the time is over (CPython 3.11)."""
-        self._asleep.acquire()
+        self._wake_up.acquire()
         self._urgent: dict[str, deque[Ticket]] = {}
         self._new: dict[str, deque[Ticket]] = {}
         self._sorted = 0
@@ -60,9 +60,9 @@ class Backlog:
 
     def wake(self) -> None:
         """Let a lane look at the queue, if one sleeps; one that works looks by itself before it sleeps."""
-        if self._sleeping and self._asleep.locked():
+        if self._sleeping and self._wake_up.locked():
             with suppress(RuntimeError):  # another thread has released it since
-                self._asleep.release()
+                self._wake_up.release()
 
     def take(self, seconds: float | None = None, hand_over: Callable[[], bool] = lambda: False) -> list[Ticket] | None:
         """The next batch; blocks until there is a ticket, at most for `seconds`. None once closed and empty.
@@ -72,7 +72,7 @@ class Backlog:
         self._count_sleeping(1)  # before it looks: whoever puts or leaves a ticket after that sees that it sleeps
         try:
             if self._is_quiet() or (not self._closed and hand_over()):
-                self._asleep.acquire(timeout=-1 if seconds is None else seconds)
+                self._wake_up.acquire(timeout=-1 if seconds is None else seconds)
         finally:
             self._count_sleeping(-1)
         if self._closed:

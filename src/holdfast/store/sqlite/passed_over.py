@@ -8,31 +8,19 @@ after a commit of another process nothing is known any more.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from holdfast.core.row import Instant, Row
-from holdfast.core.task import Task
+from holdfast.core.task import Task, queue_order
+
+Place = tuple[int, Instant, str]
+"""Where a task is in its queue, as `queue_order` says."""
 
 MAX_QUEUES = 1_000
 """Of more queues than these nothing is remembered."""
 
 
-class Place(NamedTuple):
-    """Where a task is in the order of its queue."""
-
-    before: int
-    """Its priority, negated: higher ones come first."""
-    place: Instant
-    id: str
-
-
-def place_of(task: Task) -> Place:
-    """Where a task is in the order of its queue."""
-    return Place(-task.priority, task.place, task.id)
-
-
 class PassedOver:
-    """By queue where the next claim begins. For the thread that has the connection which writes."""
+    """By queue: where the next claim begins. Used by one thread at a time, the one that writes."""
 
     def __init__(self) -> None:
         self._version: int | None = None
@@ -57,12 +45,12 @@ class PassedOver:
     def remember(self, queue: tuple[str, str], first: Task, full: Iterable[str]) -> None:
         """The first task whose key is none of the full ones."""
         if len(self._known) < MAX_QUEUES or queue in self._known:
-            self._known[queue] = place_of(first), frozenset(full)
+            self._known[queue] = queue_order(first), frozenset(full)
 
-    def save(self, rows: Iterable[Row]) -> None:
-        """Forget a queue in which one of the saved tasks comes before the known place."""
+    def note_saved(self, rows: Iterable[Row]) -> None:
+        """Forget each queue in which one of the saved tasks comes before the known place."""
         for row in rows if self._known else ():
             if isinstance(row, Task) and row.ready and row.concurrency_key is not None and row.requires is None:
                 known = self._known.get((row.account, row.type))
-                if known is not None and place_of(row) < known[0]:
+                if known is not None and queue_order(row) < known[0]:
                     del self._known[row.account, row.type]

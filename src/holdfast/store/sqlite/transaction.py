@@ -149,7 +149,7 @@ class SqliteTransaction(KeyedLoading):
             for table, changed in saved.items():
                 for names, rows in group_by_columns(changed, changes.touched):
                     self._write(partial(write, _ROW_TYPES[table], names), rows, column_values(names))
-            self._passed_over.save(saved.get(Task.table, ()))
+            self._passed_over.note_saved(saved.get(Task.table, ()))
         for table, deleted in changes.deletes.items():
             self._execute(queries.DELETE_ROW[table], (document([row.key[1:] for row in deleted]),))
         for statement, entries in (
