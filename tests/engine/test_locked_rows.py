@@ -34,6 +34,7 @@ from tests.support import (
     transact,
     wait_until,
 )  # fmt: skip
+from tests.task_commands import create, take
 
 NEIGHBOURS = 28
 OLD_TIMEOUT = 5.0
@@ -130,6 +131,37 @@ def test_an_expiry_of_a_locked_row_is_left_to_the_next_pass_of_the_sweep(store, 
     with other_transaction(database, "SELECT FROM leases WHERE id = 'locked' FOR UPDATE"):
         replies = lane.work(ExpireLease(account=ACCOUNT, cause=CAUSE, name="locked"))
     assert isinstance(replies["locked"], StoreUnavailable)
+
+
+def test_a_waiting_claim_that_finds_only_locked_tasks_is_tried_again(store, database):
+    """The other transaction changes nothing, so it notifies nobody when it ends."""
+    transact(store, create("t1"))
+    committed = []
+    lane = idle_lane(store, committed.append)
+    waiting = Ticket(take("work"), Keep(), deadline=time.monotonic() + 60)
+    with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):
+        lane._work([waiting])
+        lane._retry_locked()
+        assert [done.replies for done in committed] == [[], []]
+    lane._retry_locked()
+    ((ticket, outcome),) = committed[-1].replies
+    assert ticket is waiting
+    assert [taken.task.id for taken in outcome.taken] == ["t1"]
+    check_log(store)
+
+
+def test_a_waiting_claim_whose_tasks_stay_locked_goes_on_waiting_and_may_meet_locked_rows_again(
+    opened, started, database, monkeypatch
+):
+    monkeypatch.setattr(locked_rows, "PATIENCE_SECONDS", 0.2)
+    engine, futures = started(opened("postgres")), Futures()
+    engine.call(create("t1"))
+    with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):
+        ticket, waiting = futures.send(engine, take("work"), 60)
+        wait_until(lambda: ticket.locked_until is not None, seconds=10)
+        wait_until(lambda: ticket.is_waiting and ticket.locked_until is None, seconds=10)
+        assert not waiting.done()
+    assert [outcome.taken[0].task.id for outcome in results([waiting])] == ["t1"]
 
 
 class LockedStore:

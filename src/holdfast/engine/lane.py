@@ -20,7 +20,7 @@ from holdfast.core.errors import StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.engine.backlog import MAX_BATCH, Backlog
 from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
-from holdfast.engine.batches.transaction import BatchTransaction, Committed, Reply, SkippedTasks
+from holdfast.engine.batches.transaction import BatchTransaction, Committed, Reply, SkippedTasks, found_no_task
 from holdfast.engine.clock_repair import step_commands
 from holdfast.engine.command import Command
 from holdfast.engine.outages import Outages
@@ -33,7 +33,7 @@ from holdfast.telemetry.registry import Registry
 
 MAX_RERUNS = 50
 MAX_SKIPPED_RETRIES = 5
-"""How often a claim is repeated because another server had locked ready tasks."""
+"""How often a claim is repeated at once because another server had locked ready tasks."""
 SKIPPED_RETRY_SECONDS = 0.001
 ISOLATION_SECONDS = 10.0
 """How long the commands of an account run in batches of one after the store refused a value of that account."""
@@ -222,9 +222,11 @@ class Lane:
             self._run_first(self._moves, self._outages.now())
 
     def _attempt(self, batch: list[Ticket], lock_seconds: float | None = None) -> Committed:
+        is_retry = all(ticket.deadline is not None and ticket.locked_until is not None for ticket in batch)
+        skipped_retries = 0 if is_retry else MAX_SKIPPED_RETRIES  # waiting claims that were set aside try later again
         for attempt in range(MAX_RERUNS):
             try:
-                done = self.transaction.run(batch, lock_seconds, retry_skipped=attempt < MAX_SKIPPED_RETRIES)
+                done = self.transaction.run(batch, lock_seconds, retry_skipped=attempt < skipped_retries)
             except SkippedTasks:
                 time.sleep(SKIPPED_RETRY_SECONDS * 2**attempt)
             except ClockStepped as stepped:
@@ -267,10 +269,17 @@ class Lane:
     def _report(self, committed: Committed) -> None:
         """Report a batch to the engine; the lane continues even if that fails."""
         self._unsure += committed.unsure
+        if committed.skipped_tasks:
+            committed.replies = [reply for reply in committed.replies if not self._waits_for_locked_tasks(*reply)]
         try:
             self._on_commit(committed)
         except Exception:
             log.exception("the outcome of a batch could not be reported")
+
+    def _waits_for_locked_tasks(self, ticket: Ticket, outcome: Any) -> bool:
+        """Set aside a waiting claim that found only locked tasks: nobody is notified when they are unlocked."""
+        is_waiting = ticket.deadline is not None and not ticket.is_last_try and found_no_task(ticket, outcome)
+        return is_waiting and self._locked_rows.set_aside(ticket)
 
 
 class _NoSink:

@@ -42,10 +42,14 @@ class SkippedTasks(Rerun):
 class Committed:
     """A committed batch: its replies, and what other parts of the engine must react to."""
 
-    def __init__(self, replies: list[Reply], view: View, unsure: Sequence[Ticket] = ()) -> None:
+    def __init__(
+        self, replies: list[Reply], view: View, unsure: Sequence[Ticket] = (), *, skipped_tasks: bool = False
+    ) -> None:
         self.replies = replies
         self.unsure = unsure
         """Claims that found no task beside changes of the batch; another server may have made one ready before."""
+        self.skipped_tasks = skipped_tasks
+        """Whether claims got too few tasks while another server had locked some."""
         self.freed: list[Key] = freed_names(view.steps)
         self.freed_reservations: list[Reservation] = freed_reservations(view.steps)
         self.offered: dict[Offered, int] = view.offered()
@@ -76,10 +80,11 @@ class BatchTransaction:
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            counted = transaction.count_claimable(needs) if view.has_unfilled_claim and retry_skipped else None
-            if counted is not None and view.has_locked_tasks(counted):
+            counted = transaction.count_claimable(needs) if view.has_unfilled_claim else None
+            skipped_tasks = counted is not None and view.has_locked_tasks(counted)
+            if skipped_tasks and retry_skipped:
                 raise SkippedTasks
-            unsure = [] if counted is None or not view.has_changes else _find_unsure(decided)
+            unsure = [] if counted is None or skipped_tasks or not view.has_changes else _find_unsure(decided)
             if view.token_floor:
                 transaction.raise_tokens(view.token_floor)
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
@@ -99,7 +104,7 @@ class BatchTransaction:
             saved = time.perf_counter()
         self._measure(len(batch), began, loaded, tokens_drawn, saved, time.perf_counter())
         self._trace(batch, began_ns)
-        return Committed(replies, view, unsure)
+        return Committed(replies, view, unsure, skipped_tasks=skipped_tasks)
 
     def _measure(self, size: int, *moments: float) -> None:
         """Count a batch, its size, and the duration of each phase of its transaction."""
@@ -122,14 +127,12 @@ class BatchTransaction:
 
 def _find_unsure(decided: list[tuple[Ticket, Any, bool]]) -> list[Ticket]:
     """Claims that would be answered that there is no task. Those that wait are woken by the next one."""
-    return [
-        ticket
-        for ticket, outcome, _ in decided
-        if ticket.command.claims == Task.noun
-        and ticket.deadline is None
-        and isinstance(outcome, Outcome)
-        and outcome.waits
-    ]
+    return [ticket for ticket, outcome, _ in decided if ticket.deadline is None and found_no_task(ticket, outcome)]
+
+
+def found_no_task(ticket: Ticket, outcome: Any) -> bool:
+    """Whether a claim of tasks found none."""
+    return ticket.command.claims == Task.noun and isinstance(outcome, Outcome) and outcome.waits
 
 
 def _decide(ticket: Ticket, view: View) -> tuple[Any, bool]:

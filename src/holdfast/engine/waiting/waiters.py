@@ -57,7 +57,7 @@ class Waiters(ABC):
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
         """Handle a claim that was not granted: start waiting, keep waiting, or give up after the last try."""
         with self._lock:
-            ticket.is_submitted = False
+            ticket.is_submitted, ticket.locked_until = False, None
             self._clear_wakeup(ticket)
             if ticket.is_caller_gone:
                 return
