@@ -84,7 +84,8 @@ class BatchTransaction:
             skipped_tasks = counted is not None and view.has_locked_tasks(counted)
             if skipped_tasks and retry_skipped:
                 raise SkippedTasks
-            unsure = [] if counted is None or skipped_tasks or not view.has_changes else _find_unsure(decided)
+            is_unsure = retry_skipped and counted is not None and view.has_changes
+            unsure = _find_unsure(decided) if is_unsure else []
             if view.token_floor:
                 transaction.raise_tokens(view.token_floor)
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
