@@ -16,6 +16,7 @@ from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.engine.verbs.jobs import Changed
+from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.store.contract import RowsLocked
 from holdfast.store.postgres import transaction as postgres_transaction
 from tests.support import (
@@ -34,7 +35,7 @@ from tests.support import (
     transact,
     wait_until,
 )  # fmt: skip
-from tests.task_commands import create, take
+from tests.task_commands import BASE, create, take
 
 NEIGHBOURS = 28
 OLD_TIMEOUT = 5.0
@@ -162,6 +163,21 @@ def test_a_waiting_claim_whose_tasks_stay_locked_goes_on_waiting_and_may_meet_lo
         wait_until(lambda: ticket.is_waiting and ticket.locked_until is None, seconds=10)
         assert not waiting.done()
     assert [outcome.taken[0].task.id for outcome in results([waiting])] == ["t1"]
+
+
+@pytest.mark.parametrize("types", [(), ("work",)])
+@pytest.mark.parametrize("settings", [{"paused": True}, {"max_running": 1}, {"max_running_per_key": 1}])
+def test_tasks_that_a_queue_holds_back_are_not_taken_for_locked_ones(opened, started, types, settings):
+    """Otherwise a worker that waits at such a queue would run a batch every 50 ms."""
+    engine, futures = started(opened("postgres")), Futures()
+    engine.call(OpenQueue(**BASE, type="work"))
+    for number in range(3):
+        engine.call(create(f"t{number}", concurrency_key="key"))
+    engine.call(take("work", seed="first"))
+    engine.call(ChangeQueue(**BASE, type="work", changes=settings))
+    ticket, _ = futures.send(engine, take(*types), 60)
+    wait_until(lambda: ticket.is_waiting, seconds=2)
+    assert all(lane._locked_rows.pause is None for lane in engine.lanes.all)
 
 
 class LockedStore:

@@ -112,12 +112,8 @@ class MemoryTransaction:
                 unique_keys.add((account, task.unique_key))
         for account, unique_key in unique_keys:
             keys += group("unique key", account, unique_key)
-        keys += self._queues(needs)
-        settings = (store.rows.get(key) for key in keys if key[0] == Queue.table)
-        queues = [row for row in settings if isinstance(row, Queue)]
-        closed = {(row.account, row.id) for row in queues if is_closed(row, self._running(row))}
-        split = needs.split_accounts(queues)
-        needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
+        keys += (queues := self._queues(needs))
+        needs = self._in_open_queues(needs, queues)
         for account, task_type, limit in needs.ready:
             keys += self._ready(account, task_type, "", limit, wall)
         for claim in needs.capable_claims(self._capabilities):
@@ -160,6 +156,13 @@ class MemoryTransaction:
                 wanted.add((account, task.type))
         queues = self._store.indexes.tables.get(Queue.table, {}).values()
         return [row.key for row in queues if row.account in accounts or (row.account, row.id) in wanted]
+
+    def _in_open_queues(self, needs: AllNeeds, keys: list[Key]) -> AllNeeds:
+        """The needs with claims of any type as claims of each type whose queue is open; the keys are of its queues."""
+        queues = [row for key in keys if isinstance(row := self._store.rows.get(key), Queue)]
+        closed = {(row.account, row.id) for row in queues if is_closed(row, self._running(row))}
+        split = needs.split_accounts(queues)
+        return needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
 
     def _running(self, queue: Row) -> int:
         return self._store.indexes.task_counts[queue.account, queue.id, tasks.CLAIMED]
