@@ -8,6 +8,7 @@ import time
 import pytest
 
 from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
+from holdfast.engine.command import Once
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, GrantedTask
@@ -39,9 +40,9 @@ class Waiting:
         self.timer = Timer()
         self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
-    def enter(self, *types, wait=60.0, capabilities="", worker="worker"):
+    def enter(self, *types, wait=60.0, capabilities="", worker="worker", once=None):
         """Add a waiter whose first claim and whose second try found nothing."""
-        ticket = Ticket(take(*types, worker=worker), Keep(), deadline=time.monotonic() + wait)
+        ticket = Ticket(take(*types, worker=worker, once=once), Keep(), deadline=time.monotonic() + wait)
         empty = Empty(capabilities=capabilities, now=START)
         self.waiters.handle_not_granted(ticket, empty)
         if ticket.is_submitted:
@@ -86,6 +87,49 @@ def test_n_tasks_wake_the_first_n_waiters(waiting):
     first, second, _third = (waiting.enter("work") for _ in range(3))
     waiting.waiters.offer({WORK: 2})
     assert waiting.tries == [first, second]
+
+
+def test_the_first_waiters_join_the_batch_that_creates_tasks(waiting):
+    first, other, second, _third = (waiting.enter(name) for name in ("work", "other", "work", "work"))
+    assert waiting.waiters.join({WORK: 2, OTHER: 5}, 10, set()) == [first, second, other]
+    assert waiting.tries == []
+
+
+def test_no_more_waiters_join_than_the_batch_has_room_for(waiting):
+    first, second, other = (waiting.enter(name) for name in ("work", "work", "other"))
+    assert waiting.waiters.join({WORK: 5, OTHER: 5}, 2, set()) == [first, second]
+    assert waiting.waiters.join({OTHER: 1}, 1, set()) == [other]
+
+
+def test_nobody_joins_a_batch_behind_a_waiter_that_is_trying(waiting):
+    first, _second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.probe()
+    assert waiting.waiters.join({WORK: 1}, 10, set()) == []
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.handle_not_granted(first, EMPTY)
+    assert waiting.tries == [first, first]
+
+
+def test_who_waits_behind_one_that_was_woken_for_a_task_of_its_own_joins(waiting):
+    first, second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    assert waiting.waiters.join({WORK: 1}, 10, set()) == [second]
+    assert waiting.tries == [first]
+
+
+def test_two_waiters_under_one_idempotency_key_do_not_join_one_batch(waiting):
+    once = Once("key", "fingerprint", lambda outcome: (200, b"{}"))
+    tickets = [waiting.enter("work", once=once) for _ in range(2)]
+    assert waiting.waiters.join({WORK: 2}, 10, set()) == tickets[:1]
+    assert waiting.waiters.join({WORK: 2}, 10, {(ACCOUNT, "key")}) == []
+
+
+def test_a_task_that_is_offered_while_a_waiter_claims_in_another_batch_is_not_lost(waiting):
+    first, second = waiting.enter("work"), waiting.enter("work")
+    assert waiting.waiters.join({WORK: 1}, 10, set()) == [first]
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [second]
 
 
 def test_a_waiter_that_is_trying_is_skipped_and_the_next_one_is_woken(waiting):

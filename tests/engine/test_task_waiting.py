@@ -10,6 +10,7 @@ from collections import Counter
 import pytest
 
 from holdfast.core.errors import Draining, InvalidTransition
+from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.verbs.batch import Batch
@@ -94,6 +95,25 @@ def test_tasks_of_one_batch_wake_as_many_waiters(engine):
     sent = waiting(engine, Futures(), "work", count=4)
     engine.call(Batch(**BASE, items=tuple(create(f"t{number}") for number in range(4))))
     assert sorted(ids([future for _, future in sent])) == ["t0", "t1", "t2", "t3"]
+
+
+def test_a_waiter_claims_a_new_task_in_the_transaction_that_creates_it(engine):
+    sent = waiting(engine, Futures(), "work", count=2)
+    engine.call(Batch(**BASE, items=(create("t1"), create("t2", type="other"), create("t3"))))
+    assert ids([future for _, future in sent]) == ["t1", "t3"]
+    moments = {(event.subject, event.kind): event.at for event in every(engine.store, Event)}
+    for task in ("task:t1", "task:t3"):
+        assert moments[task, "task.claimed"] == moments[task, "task.created"]
+
+
+def test_a_waiter_that_finds_nothing_in_that_transaction_goes_on_waiting(engine):
+    engine.call(create("t1", unique_key="k"))
+    engine.call(take("work", seed="holder"))
+    ((_, future),) = waiting(engine, Futures(), "work")
+    assert engine.call(create("t2", unique_key="k")).deduplicated
+    assert not future.done()
+    engine.call(create("t3"))
+    assert ids([future]) == ["t3"]
 
 
 def test_a_waiter_for_several_types_or_any_gets_the_first_task(engine):

@@ -87,6 +87,10 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """The task queues that it may wait for, if it claims tasks."""
         return ()
 
+    def new_tasks(self) -> tuple[Offered, ...]:
+        """The queues of the tasks that it creates, one entry for each that can be claimed at once."""
+        return ()
+
     def weight(self) -> int:
         """About how many rows it touches."""
         return 1
@@ -141,6 +145,13 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
             view.rewind(mark)
         renew_by_write(view, self.account, acting)
         return self.decide(view)
+
+    def keeps_answer(self, outcome: Any, *, has_changed: bool) -> bool:
+        """Whether the answer is stored for repetitions of this request, which changed something or not."""
+        if self.once is None or not self.stores_answer:
+            return False
+        binding = outcome.binding if isinstance(outcome, Outcome) else None
+        return has_changed if binding is None else binding
 
     def remember(self, outcome: Any, now: Instant) -> Answer:
         """The answer to store for repetitions of this request."""

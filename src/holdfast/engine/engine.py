@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -101,6 +102,7 @@ class Engine:
                 on_commit=self._on_commit,
                 on_return=lambda: [*self.sweep.grace_commands()],
                 on_recovered=self._settle_outage,
+                find_claims=self._find_claims,
                 registry=self.registry,
             )
             for number in range(self.store.lanes)
@@ -221,6 +223,16 @@ class Engine:
             self.lanes.put(ticket)
         except HoldfastError as error:
             self._waiters.settle(ticket, error)
+
+    def _find_claims(self, batch: list[Ticket]) -> list[Ticket]:
+        """The claims of callers that wait for tasks which this batch creates."""
+        if self.task_waiters.is_empty:
+            return []
+        new_tasks = Counter(queue for ticket in batch for queue in ticket.command.new_tasks())
+        if not new_tasks:
+            return []
+        once_keys = {key for ticket in batch for key in ticket.command.once_keys()}
+        return self.task_waiters.join(new_tasks, MAX_BATCH - len(batch), once_keys)
 
     def _on_commit(self, committed: Committed) -> None:
         """Answer a committed batch, then wake the waiters that its changes concern."""

@@ -61,6 +61,7 @@ class Lane:
         on_commit: Callable[[Committed], None],
         on_return: Callable[[], list[Command[Any]]],
         on_recovered: Callable[[], None] = lambda: None,
+        find_claims: Callable[[list[Ticket]], list[Ticket]] = lambda _: [],
         registry: Registry | None = None,
     ) -> None:
         self._store = store
@@ -68,6 +69,8 @@ class Lane:
         self._on_commit = on_commit
         self._on_return = on_return
         self._on_recovered = on_recovered
+        self._find_claims = find_claims
+        """Finds claims that wait for what a batch creates: they run at its end, and need no commit of their own."""
         self._outages = outages
         self._outages_seen = outages.count
         self._clock_steps: list[Instant] = []
@@ -129,7 +132,7 @@ class Lane:
     def run(self, batch: list[Ticket]) -> None:
         """Run a batch, then try again some of the commands whose rows were locked."""
         self.busy_since = began = time.monotonic()
-        for group in self._isolate(batch):
+        for group in self._isolate([*batch, *self._find_claims(batch)]):
             self._locked_rows.begin_batch()
             self._work(group)
         self._retry_locked()
@@ -187,8 +190,8 @@ class Lane:
         count, began = self._outages.count, self._outages.now()
         began = self._run_first(self._on_return(), began)
         self._outages_seen = count
+        self._outages.record_run(began)  # first: otherwise the heartbeat that follows would record the pause once more
         self._on_recovered()
-        self._outages.record_run(began)
 
     def _run_first(self, commands: list[Command[Any]], began: float) -> float:
         """Run commands that adjust deadlines, before all others; returns when the last batch of them ended.

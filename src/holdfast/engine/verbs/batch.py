@@ -7,7 +7,7 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from holdfast.core.errors import DamagedRow, Refused
-from holdfast.engine.command import Command, Outcome, Replayed
+from holdfast.engine.command import Command, Offered, Outcome, Replayed
 from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
@@ -60,6 +60,10 @@ class Batch(Command[Outcomes], frozen=True):
         """The sum of its items."""
         return sum(item.weight() for item in self.items)
 
+    def new_tasks(self) -> tuple[Offered, ...]:
+        """Those of its items."""
+        return tuple(queue for item in self.items for queue in item.new_tasks())
+
     def decide(self, view: View) -> Outcomes:
         """Run the items over the same view; an unexpected error in one undoes all."""
         mark = view.mark()
@@ -76,7 +80,7 @@ class Batch(Command[Outcomes], frozen=True):
         except (Refused, DamagedRow) as failure:
             view.undo()
             return failure
-        if item.once is not None and item.stores_answer and len(view.steps) > steps:
+        if item.keeps_answer(outcome, has_changed=len(view.steps) > steps):
             assert view.tokens_drawn == drawn, "an answer that shows a token cannot be kept before tokens are drawn"
             view.remember(item.remember(outcome, view.now))
         view.keep()

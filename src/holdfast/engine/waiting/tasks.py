@@ -64,6 +64,23 @@ class TaskWaiters(Waiters):
             tries = self._wake(queues, failing)
         self._submit_all(tries)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody waits; read without the lock."""
+        return not self._waiting
+
+    def join(self, queues: Mapping[Offered, int], most: int, once_keys: set[tuple[str, str]]) -> list[Ticket]:
+        """The first tickets for tasks that a batch is about to create, at most so many: they claim in that batch.
+
+        Behind a ticket that is trying already nobody joins: the task is for that one. `once_keys` are those of the
+        batch, in which no two commands may have the same.
+        """
+        with self._lock:
+            joined: list[Ticket] = []
+            for queue, count in queues.items():
+                joined += self._join(queue, min(count, most - len(joined)), once_keys)
+            return joined
+
     def reopen(self, queues: Mapping[Queue, int]) -> None:
         """Wake tickets for the places that became free in queues or keys that were full, or whose settings changed."""
         if self._closed.isdisjoint(queues):
@@ -138,6 +155,21 @@ class TaskWaiters(Waiters):
                 ticket.try_again = True
                 owed += 1
         return owed
+
+    def _join(self, queue: Offered, limit: int, once_keys: set[tuple[str, str]]) -> list[Ticket]:
+        joined: list[Ticket] = []
+        for ticket in self._in_order(queue):
+            if len(joined) == limit:
+                break
+            if ticket in self._woken_for or ticket in self._owed or ticket.is_last_try:
+                continue  # it has a task of its own, or waits no longer
+            keys = ticket.command.once_keys()
+            if ticket.is_submitted or not once_keys.isdisjoint(keys):
+                break
+            once_keys.update(keys)
+            ticket.is_submitted = True
+            joined.append(ticket)
+        return joined
 
     def _first(self, queue: Offered, limit: int, failing: Collection[str]) -> list[Ticket]:
         """Take the first idle tickets, in order of arrival, that wait for this type."""

@@ -11,7 +11,7 @@ from holdfast.core.plan import Allowance
 from holdfast.core.question import Inquiry, Question, question_id
 from holdfast.core.task import Task
 from holdfast.engine.batches.questions import withdraw_question
-from holdfast.engine.command import Command
+from holdfast.engine.command import Command, Offered
 from holdfast.engine.expiry import expire_task_if_due
 from holdfast.engine.verbs.tasks.base import TaskOutcome, metered_accounts
 from holdfast.engine.view import View
@@ -61,6 +61,13 @@ class CreateTask(Command[Created], frozen=True):
     def weight(self) -> int:
         """The task, and those that it depends on."""
         return 1 + len(self.depends_on)
+
+    def new_tasks(self) -> tuple[Offered, ...]:
+        """The task, unless it waits for others, for an approval or for its time."""
+        task = self.task
+        if self.depends_on or self.approval is not None or task.scheduled_at is not None:
+            return ()
+        return ((self.account, task.type, task.requires or ""),)
 
     def decide(self, view: View) -> Created:
         """The new task, or the existing one."""
