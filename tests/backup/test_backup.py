@@ -7,6 +7,7 @@ import apsw
 import pytest
 
 import holdfast
+from holdfast.backup import files
 from holdfast.backup import header as headers
 from holdfast.backup.backup import backup
 from holdfast.backup.endpoint import CopyRefused
@@ -128,3 +129,20 @@ def test_a_folder_that_is_not_writable_is_reported(new_store_settings):
     source = fill(new_store_settings("sqlite"))
     with pytest.raises(CopyRefused, match=r"cannot write /proc/\.b\.partial: "):
         backup(source, Path("/proc/b"), no_report)
+
+
+def test_a_file_that_another_run_completes_is_not_emptied(tmp_path, monkeypatch):
+    """The other run gives the file its name between our opening and our locking of it."""
+    path, lock = tmp_path / "copy", files._lock_exclusively
+    partial = path.with_name(".copy.partial")
+    partial.write_bytes(b"all of the other run")
+
+    def complete_then_lock(file, locked):
+        if not path.exists():
+            partial.rename(path)
+        lock(file, locked)
+
+    monkeypatch.setattr(files, "_lock_exclusively", complete_then_lock)
+    with pytest.raises(CopyRefused), files.write_atomically(path, replace=False):
+        assert path.read_bytes() == b"all of the other run"
+    assert path.read_bytes() == b"all of the other run"

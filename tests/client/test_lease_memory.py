@@ -139,3 +139,24 @@ def test_a_second_living_process_gets_a_memory_and_an_owner_of_its_own(make):
     assert first.owner == "ann"
     third.close()
     first.close()
+
+
+def test_a_lease_id_that_was_replaced_during_a_renewal_stays(make, monkeypatch):
+    """Another program resumes the session, which gives the lease a new id, while this one is about to write."""
+    memory = make()
+    memory.remember(JOB, "deploy", "l1", 60)
+    find = memory.find
+
+    def find_then_replace(kind, row_id):
+        found = find(kind, row_id)
+        make().reissue(JOB, "deploy", "l2", 60)
+        return found
+
+    monkeypatch.setattr(memory, "find", find_then_replace)
+    memory.renew(JOB, "deploy", "l1", 600)
+    assert make().find(JOB, "deploy") == "l2"
+    make().remember(JOB, "deploy", "l1", 60)
+    memory.forget(JOB, "deploy", "l1")
+    assert make().find(JOB, "deploy") == "l2"
+    memory.update({(JOB, "deploy"): ("l1", 600.0)}, [(JOB, "deploy", "l1")])
+    assert make().find(JOB, "deploy") == "l2"

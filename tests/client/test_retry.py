@@ -6,6 +6,8 @@ import pytest
 
 from holdfast.client import retry
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
+from holdfast.client.event_stream import StreamState
+from holdfast.client.leases.state import LeaseState, Terms
 from holdfast.client.request import Answer
 from holdfast.client.retry import AnswerLost, Call, NotSent
 
@@ -106,3 +108,21 @@ def test_applied_is_no_only_if_that_is_certain(status, applied):
     with pytest.raises(HoldfastError) as caught:
         call(UNSAFE, deadline=0.0).evaluate(trouble(status))
     assert caught.value.applied == applied
+
+
+def test_a_pause_doubles_up_to_its_limit_however_often_it_failed():
+    assert [retry.doubled(0.2, failures, 1.0) for failures in range(5)] == [0.2, 0.4, 0.8, 1.0, 1.0]
+    assert retry.doubled(1e-3, 100_000, 20.0) == 20.0
+
+
+def test_a_stream_reconnects_after_any_number_of_failures():
+    state = StreamState("list_events", {}, deadline=1e9)
+    assert all(state.reconnect_pause(NotSent("x")) <= 25.0 for _ in range(2_000))
+
+
+def test_renewals_are_repeated_after_any_number_of_failures():
+    terms = Terms("job x", 1, 300.0, 100.0, {}, "heartbeat_job", "release_job", {})
+    state = LeaseState(terms, time.monotonic())
+    for _ in range(2_000):
+        state.refused(Unreachable("x"))
+    assert state.remaining > 0.0

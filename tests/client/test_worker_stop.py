@@ -8,8 +8,10 @@ import pytest
 import holdfast
 from holdfast.client.client import Client
 from holdfast.client.embedded import EmbeddedTransport, SeparateEmbeddedTransport
+from holdfast.client.errors import AuthError, Unreachable
 from holdfast.client.leases.claims import TaskClaim
 from holdfast.client.retry import AnswerLost
+from holdfast.client.worker import run as run_module
 from holdfast.client.worker.claims import CLAIM_SECONDS, AbandonableClaims
 from tests.client.ways import KEY, url_of, working
 from tests.support import wait_until
@@ -170,3 +172,19 @@ def test_a_worker_that_cannot_reach_its_server_stops_before_its_retries_end(name
         worker.stop()
     assert time.monotonic() - began < 0.7 * CLAIM_SECONDS
     assert "cannot claim" not in caplog.text
+
+
+def test_a_worker_claims_again_after_any_number_of_failures(embedded_client, monkeypatch):
+    monkeypatch.setattr(run_module, "LONGEST_PAUSE", 0.0)
+    failures = iter(range(1_200))
+
+    def claim(self, *arguments):
+        if next(failures, None) is not None:
+            raise Unreachable("no server")
+        raise AuthError("it has claimed again")
+
+    monkeypatch.setattr(AbandonableClaims, "claim", claim)
+    worker = holdfast.Worker(embedded_client)
+    worker.task("ship")(lambda task: None)
+    with pytest.raises(AuthError):
+        worker.run()

@@ -153,3 +153,14 @@ def test_a_batch_with_a_refused_value_fails_completely_and_alone(opened, clock, 
     assert (type(replies["refused"]), type(replies["fine"])) == (ValueRefused, Created)
     assert [task.id for task in every(store, Task)] == ["t3"]
     check_log(store)
+
+
+def test_an_item_answered_with_an_existing_task_never_creates_another(store):
+    run(store, create("t1", unique_key="nightly"))
+    request = batch(create("t2", unique_key="nightly", once=once()))
+    assert run(store, request).each[0].deduplicated
+    transact(store, take("work"), complete("t1"))
+    (repeated,) = run(store, request).each
+    assert isinstance(repeated, Replayed)
+    assert repeated.body == b"t1"
+    assert [task.id for task in every(store, Task)] == ["t1"]

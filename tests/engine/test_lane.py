@@ -247,3 +247,14 @@ def test_a_committed_batch_reports_freed_names_and_the_next_deadline(memory, clo
     assert (committed.freed, committed.deadline, committed.now) == ([], START + 5, START)
     committed = lane.transaction.run([Ticket(release("a", "l1"), Keep())])
     assert committed.freed == [("leases", ACCOUNT, "a")]
+
+
+def test_a_pause_is_over_before_the_heartbeat_that_follows_it(store):
+    """Otherwise that heartbeat would record the pause once more, and the next pause would get too long a grace."""
+    now, is_paused = [100.0], []
+    outages = Outages(clock=lambda: now[0])
+    more = {"on_return": list, "on_recovered": lambda: is_paused.append(outages.is_paused())}
+    lane = Lane(0, store, Backlog(), outages, on_commit=lambda _: None, **more)
+    now[0] += 60.0
+    lane._work([Ticket(claim("job"), Keep())])
+    assert is_paused == [False]

@@ -49,9 +49,17 @@ def test_an_update_of_a_browser_session_changes_only_seen_at(store):
     saved = a_browser_session()
     store.save_browser_session(saved)
     assert kept(store, "b1", "b2") == [saved, None]
-    seen = replace(saved, seen_at=START + SECOND)
-    store.save_browser_session(seen)
-    assert kept(store, "b1") == [seen]
+    store.update_browser_session("b1", START + SECOND)
+    assert kept(store, "b1") == [replace(saved, seen_at=START + SECOND)]
+    store.update_browser_session("b1", START)
+    assert kept(store, "b1") == [replace(saved, seen_at=START + SECOND)], "an older time replaces no newer one"
+
+
+def test_an_update_of_a_browser_session_that_has_ended_does_not_bring_it_back(store):
+    store.save_browser_session(a_browser_session())
+    store.take_browser_session("b1")
+    store.update_browser_session("b1", START + SECOND)
+    assert kept(store, "b1") == [None]
 
 
 def test_a_browser_session_is_taken_once(store):

@@ -30,10 +30,8 @@ def write_atomically(path: Path, *, replace: bool) -> Iterator[Path]:
         refuse_existing(path)
     partial = path.with_name(f".{path.name}.partial")
     with explain_errors(path):
-        _unlink_completed(partial)
-        file = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        file = _open_exclusively(partial)
         try:
-            _lock_exclusively(file, partial)
             os.ftruncate(file, 0)
             os.fchmod(file, 0o600)
             remove(partial, JOURNAL_FILES)
@@ -72,6 +70,26 @@ def temporary_folder() -> Iterator[Path]:
     """A temporary folder, deleted afterwards."""
     with explain_errors(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="holdfast-") as folder:
         yield Path(folder)
+
+
+def _open_exclusively(partial: Path) -> int:
+    """Open the temporary file for this process alone.
+
+    Between opening and locking, another process may have given the file its final name: then it is no longer ours.
+    """
+    while True:
+        _unlink_completed(partial)
+        file = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            _lock_exclusively(file, partial)
+            with suppress(FileNotFoundError):
+                found = partial.stat()
+                if os.path.samestat(found, os.fstat(file)) and found.st_nlink == 1:
+                    return file
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
 
 
 def _unlink_completed(partial: Path) -> None:

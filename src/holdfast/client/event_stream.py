@@ -15,7 +15,7 @@ from holdfast.client import errors
 from holdfast.client import request as wire
 from holdfast.client.errors import CursorTooOld, Document, HoldfastError, Limited, ServerError, Unreachable
 from holdfast.client.request import Answer, Request
-from holdfast.client.retry import AnswerLost, NotSent
+from holdfast.client.retry import AnswerLost, NotSent, doubled
 from holdfast.client.sse import MAX_FRAME_BYTES, Frame, FrameParser
 
 SILENCE_SECONDS = 45.0
@@ -89,7 +89,7 @@ class StreamState:
         if isinstance(problem, NotSent | AnswerLost):
             problem = Unreachable(f"the stream was lost: {problem}")
         assert isinstance(problem, HoldfastError)
-        longest: float = min(self._retry * 2**self._failures, LONGEST_PAUSE)
+        longest = doubled(self._retry, self._failures, LONGEST_PAUSE)
         pause = max(problem.retry_after or 0.0, longest) * random.uniform(1.0, 1.25)
         self._failures += 1
         if self._first_deadline is not None and time.monotonic() + pause >= self._first_deadline:

@@ -98,23 +98,38 @@ class LeaseMemory:
 
     def remember(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
         """Keep the lease id of what the agent claimed, and that its time is over after some seconds."""
-        self.update({(kind, row_id): (lease_id, seconds)}, ())
+        key, entry = f"{kind}:{row_id}", Entry(lease_id, time.time() + seconds, seconds)
+
+        def change(entries: Entries) -> Entries:
+            known = entries.get(key)
+            is_same = known is not None and known.lease_id == lease_id
+            return entries | {key: entry._replace(former=known.former) if known and is_same else entry}
+
+        self._change_held(change)
 
     def renew(self, kind: str, row_id: str, lease_id: str, seconds: float) -> None:
         """Keep that a lease was renewed, if it is still the one that the agent has."""
         if self.find(kind, row_id) == lease_id:
-            self.remember(kind, row_id, lease_id, seconds)
+            self.update({(kind, row_id): (lease_id, seconds)}, ())
 
-    def update(self, held: dict[tuple[str, str], tuple[str, float]], over: Iterable[tuple[str, str, str]]) -> None:
-        """Keep these leases with the seconds that they last, and forget those (kind, id, lease id) that are over."""
+    def update(self, renewed: dict[tuple[str, str], tuple[str, float]], over: Iterable[tuple[str, str, str]]) -> None:
+        """Keep the seconds that renewed leases last, and forget those (kind, id, lease id) that are over.
+
+        A lease id that another program has replaced meanwhile stays as it is.
+        """
         now = time.time()
-        kept = {f"{kind}:{row_id}": Entry(lease, now + left, left) for (kind, row_id), (lease, left) in held.items()}
+        left = {(f"{kind}:{row_id}", lease): seconds for (kind, row_id), (lease, seconds) in renewed.items()}
         ended = {(f"{kind}:{row_id}", lease_id) for kind, row_id, lease_id in over}
 
         def change(entries: Entries) -> Entries:
-            known = {key: entries[key].former for key in kept if key in entries and entries[key][0] == kept[key][0]}
-            left = {key: each for key, each in entries.items() if (key, each.lease_id) not in ended}
-            return left | {key: entry._replace(former=known.get(key, ())) for key, entry in kept.items()}
+            changed = {}
+            for key, entry in entries.items():
+                seconds = left.get((key, entry.lease_id))
+                if seconds is not None:
+                    changed[key] = entry._replace(until=now + seconds, seconds=seconds)
+                elif (key, entry.lease_id) not in ended:
+                    changed[key] = entry
+            return changed
 
         self._change_held(change)
 

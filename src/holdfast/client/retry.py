@@ -12,6 +12,8 @@ from holdfast.client.errors import Document, HoldfastError, OutcomeUnknown, Unre
 from holdfast.client.request import Answer
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 20.0
+MAX_DOUBLINGS = 30
+"""A pause that was doubled so often is longer than any limit; a power of a thousand would be no float any more."""
 _TRANSIENT = {408, 429, 500, 502, 503, 504}
 _NOT_APPLIED = {"overloaded", "draining", "store_unavailable", "idempotency_in_flight"}
 """Error codes that guarantee that nothing was changed."""
@@ -75,7 +77,7 @@ class Call:
     def _pause(self, error: HoldfastError) -> float:
         if not self._may_repeat(error):
             raise error
-        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self._attempts)
+        longest = doubled(FIRST_PAUSE, self._attempts, LONGEST_PAUSE)
         self._attempts += 1
         # Full jitter: clients that failed together do not retry together.
         pause = (error.retry_after or 0.0) + random.uniform(0.0, longest)
@@ -97,6 +99,11 @@ class Call:
         if self._is_uncertain and not isinstance(error, OutcomeUnknown):
             return OutcomeUnknown(f"an answer was lost, and then: {error.message}", document=error.document)
         return error
+
+
+def doubled(first: float, failures: int, longest: float) -> float:
+    """A pause that doubles with each failure, up to the longest."""
+    return min(first * 2.0 ** min(failures, MAX_DOUBLINGS), longest)
 
 
 def is_delayed_lock(status: int, document: Document) -> bool:

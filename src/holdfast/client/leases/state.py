@@ -10,6 +10,7 @@ import msgspec
 
 from holdfast.client.errors import CancelRequested, Conflict, HoldfastError, LeaseLost, NotFound
 from holdfast.client.leases.clock import LeaseClock, Margins
+from holdfast.client.retry import doubled
 
 MARGINS = Margins(trusted=0.999, jitter=0.2)
 """Two clocks may drift apart by 500 parts in a million each: we stop before the server's clock reaches the end."""
@@ -118,6 +119,6 @@ class LeaseState:
                 self._error = (
                     error if isinstance(error, LeaseLost) else LeaseLost(error.message, document=error.document)
                 )
-            longest = min(LONGEST_RETRY, self._clock.ttl / 10, FIRST_RETRY * 2**self._failures)
+            longest = doubled(FIRST_RETRY, self._failures, min(LONGEST_RETRY, self._clock.ttl / 10))
             self._failures += 1
             self._clock.retry_after(random.uniform(0.0, longest))

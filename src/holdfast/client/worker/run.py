@@ -20,6 +20,7 @@ from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost
 from holdfast.client.leases.claims import TaskClaim
 from holdfast.client.leases.types import TaskLease
+from holdfast.client.retry import FIRST_PAUSE, LONGEST_PAUSE, doubled
 from holdfast.client.tracing import is_recording, processing
 from holdfast.client.worker.claims import CLAIM_SECONDS, AbandonableClaims
 from holdfast.client.worker.errors import Asked
@@ -28,7 +29,6 @@ from holdfast.client.worker.outcomes import Outcome, Outcomes
 
 WAIT_SECONDS = 20.0
 """How long one claim waits for a task."""
-LONGEST_PAUSE = 20.0
 PLAN_IS_FULL = "max_workers_reached"
 """Code of the refusal of a plan that allows to hold no more tasks: the next one can be claimed when a task ends."""
 STOP_SECONDS = 1.0
@@ -115,7 +115,7 @@ class WorkerRun:
                     self.stop()
                     return
                 log.warning("cannot claim a task: %s", error)
-                pause = (error.retry_after or 0.0) + random.uniform(0.0, min(LONGEST_PAUSE, 0.2 * 2**failures))
+                pause = (error.retry_after or 0.0) + random.uniform(0.0, doubled(FIRST_PAUSE, failures, LONGEST_PAUSE))
                 failures += 1
                 self._wait_until_fewer(held if error.code == PLAN_IS_FULL else 0, pause)
             else:

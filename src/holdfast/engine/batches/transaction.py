@@ -94,10 +94,8 @@ class BatchTransaction:
                 if ticket in unsure:
                     continue
                 reply = outcome.with_tokens(tokens) if isinstance(outcome, Outcome) else outcome
-                binding = reply.binding if isinstance(reply, Outcome) else None
-                command = ticket.command
-                if command.once is not None and command.stores_answer and (changed if binding is None else binding):
-                    view.remember(command.remember(reply, view.now))
+                if ticket.command.keeps_answer(reply, has_changed=changed):
+                    view.remember(ticket.command.remember(reply, view.now))
                 replies.append((ticket, reply))
             tokens_drawn = time.perf_counter()
             if view.has_changes:

@@ -47,10 +47,13 @@ class Housekeeping(Protocol):
         """Save when keys were last used, by (account, id). An older time never replaces a newer one."""
 
     def save_browser_session(self, browser_session: BrowserSession) -> None:
-        """Insert a browser session or sign-in link, or update when it was last seen.
+        """Insert a browser session or sign-in link.
 
         A key has a limited number of them: the oldest are deleted (`core.browser_session.excess_sessions`).
         """
+
+    def update_browser_session(self, session_id: str, seen_at: Instant) -> None:
+        """Save when a browser session was last seen; nothing if it has ended meanwhile."""
 
     def take_browser_session(self, session_id: str) -> BrowserSession | None:
         """Delete a browser session and return it; of several callers at once, exactly one gets it."""

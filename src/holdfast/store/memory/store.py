@@ -188,11 +188,18 @@ class MemoryStore:
             self.key_uses |= {key: max(at, self.key_uses.get(key, at)) for key, at in uses.items()}
 
     def save_browser_session(self, browser_session: BrowserSession) -> None:
-        """Insert or update a browser session."""
+        """Insert a browser session."""
         with self._lock:
             self.browser_sessions[browser_session.id] = browser_session
             for other in browser_sessions.excess_sessions(self.browser_sessions.values(), browser_session):
                 del self.browser_sessions[other.id]
+
+    def update_browser_session(self, session_id: str, seen_at: Instant) -> None:
+        """Save when a browser session was last seen."""
+        with self._lock:
+            found = self.browser_sessions.get(session_id)
+            if found is not None and found.seen_at < seen_at:
+                self.browser_sessions[session_id] = replace(found, seen_at=seen_at)
 
     def take_browser_session(self, session_id: str) -> BrowserSession | None:
         """Delete a browser session and return it."""

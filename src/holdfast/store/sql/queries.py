@@ -237,10 +237,8 @@ SAVE_KEY_USES = (
     " FROM json_each(?) WHERE true ORDER BY 1, 2 ON CONFLICT (account, id)"
     " DO UPDATE SET used_at = excluded.used_at WHERE excluded.used_at > key_uses.used_at"
 )
-SAVE_BROWSER_SESSION = (
-    f"INSERT INTO badges ({columns(BrowserSession)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at"
-)
+SAVE_BROWSER_SESSION = f"INSERT INTO badges ({columns(BrowserSession)}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+UPDATE_BROWSER_SESSION = "UPDATE badges SET seen_at = ? WHERE id = ? AND seen_at < ?"
 DELETE_SURPLUS_BROWSER_SESSIONS = (
     "DELETE FROM badges WHERE key_hash = ? AND kind = ? AND id NOT IN (SELECT id FROM badges"
     f" WHERE key_hash = ? AND kind = ? ORDER BY made_at DESC, id DESC LIMIT {MAX_PER_KEY}) RETURNING 1"

@@ -138,11 +138,16 @@ class SqlStore(ABC):
             execute(queries.SAVE_KEY_USES, msgspec.json.encode([(*key, at) for key, at in uses.items()]).decode())
 
     def save_browser_session(self, browser_session: BrowserSession) -> None:
-        """Insert or update a browser session."""
+        """Insert a browser session."""
         with self.write() as (execute, _):
             execute(queries.SAVE_BROWSER_SESSION, *astuple(browser_session))
             same = (browser_session.key_hash, browser_session.kind)
             execute(queries.DELETE_SURPLUS_BROWSER_SESSIONS, *same, *same)
+
+    def update_browser_session(self, session_id: str, seen_at: Instant) -> None:
+        """Save when a browser session was last seen."""
+        with self.write() as (execute, _):
+            execute(queries.UPDATE_BROWSER_SESSION, seen_at, session_id, seen_at)
 
     def take_browser_session(self, session_id: str) -> BrowserSession | None:
         """Delete a browser session and return it; the caller that deletes the row gets it."""

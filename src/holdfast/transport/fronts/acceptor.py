@@ -30,25 +30,34 @@ class Acceptor:
         self._make_protocol = make_protocol
         self._ssl = ssl
         self._handshake_seconds = handshake_seconds
-        self._is_accepting = False
+        self._is_wanted = False
+        self._is_paused = False
         self._is_stopped = False
+        self._is_accepting = False
         self._opening: set[asyncio.Task[None]] = set()
         listener.setblocking(False)  # noqa: FBT003 - its only argument
 
     def accept(self, *, accept: bool) -> None:
         """Accept connections from now on, or leave them to other processes."""
-        if accept == self._is_accepting or self._is_stopped:
-            return
-        self._is_accepting = accept
-        if accept:
-            self._loop.add_reader(self._listener.fileno(), self._accept)
-        else:
-            self._loop.remove_reader(self._listener.fileno())
+        self._is_wanted = accept
+        self._update()
 
     def stop(self) -> None:
         """Accept nothing any more."""
-        self.accept(accept=False)
         self._is_stopped = True
+        self._update()
+
+    def _set_paused(self, *, paused: bool) -> None:
+        self._is_paused = paused
+        self._update()
+
+    def _update(self) -> None:
+        accepts = self._is_wanted and not self._is_paused and not self._is_stopped
+        if accepts and not self._is_accepting:
+            self._loop.add_reader(self._listener.fileno(), self._accept)
+        elif self._is_accepting and not accepts:
+            self._loop.remove_reader(self._listener.fileno())
+        self._is_accepting = accepts
 
     def _accept(self) -> None:
         for _ in range(ACCEPTED_AT_ONCE):
@@ -58,8 +67,8 @@ class Acceptor:
                 return
             except OSError as error:
                 log.warning("no connection can be accepted: %s", error)
-                self.accept(accept=False)
-                self._loop.call_later(PAUSE_SECONDS, lambda: self.accept(accept=True))
+                self._set_paused(paused=True)
+                self._loop.call_later(PAUSE_SECONDS, lambda: self._set_paused(paused=False))
                 return
             opening = self._loop.create_task(self._open(connection))
             self._opening.add(opening)

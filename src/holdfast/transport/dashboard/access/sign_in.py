@@ -8,8 +8,6 @@ from __future__ import annotations
 import hmac
 import secrets
 
-from msgspec.structs import replace
-
 from holdfast.core import browser_session as browser_sessions
 from holdfast.core import principal as principals
 from holdfast.core.acl import hash_token
@@ -59,7 +57,7 @@ class SignIn:
             cache=self._cache,
         )
         if page_request.is_by_user and browser_sessions.needs_seen_update(session, now):
-            await self._ctx.use_store(lambda store: store.save_browser_session(replace(session, seen_at=now)))
+            await self._ctx.use_store(lambda store: store.update_browser_session(session.id, now))
         return page_request
 
     async def sign_in(self, request: Request, key: str) -> Header:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Hashable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from holdfast.core.errors import HoldfastError, Overloaded, RateLimited, TooManyElections, Unauthenticated
 from holdfast.settings import Settings
@@ -19,6 +20,8 @@ STREAM_RETRY = 5
 MAX_WATCHED_NAMES = 16_384
 LOCK_LISTS_PER_ACCOUNT, MAX_LOCK_LISTS = 10, 100
 """Lists of locks, longer than a page, that are being sent."""
+
+log = logging.getLogger("holdfast.http")
 
 Refusal = Callable[[], HoldfastError]
 
@@ -136,9 +139,14 @@ class StreamKeyMonitor:
     async def _run(self) -> None:
         while self._followers:
             await asyncio.sleep(KEY_CHECK_SECONDS)
-            for followers in list(self._followers.values()):
-                with suppress(HoldfastError):  # an unreachable store has not revoked anything
-                    await self._check_key(dict(followers))
+            # Copied before the first check: while that waits, the last stream of another key may end.
+            for followers in [dict(same_key) for same_key in self._followers.values()]:
+                try:
+                    await self._check_key(followers)
+                except HoldfastError:
+                    continue  # an unreachable store has not revoked anything
+                except Exception:
+                    log.exception("the key of open streams could not be checked")
         self._loop = None
 
     async def _check_key(self, followers: dict[Follower, Request]) -> None:
