@@ -62,13 +62,29 @@ def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def has_rows(later: Content, earlier: Content) -> bool:
     """Whether the later content has exactly the rows of the earlier one, perhaps with more columns or tables."""
+    if _minimum_schema(later) < _minimum_schema(earlier):
+        return False
     for table, rows in earlier.rows.items():
-        if table == "schema_version":
+        if table in _ABOUT_SCHEMA:
             continue
-        columns = set().union(*rows) if rows else set()
+        columns = (set().union(*rows) if rows else set()) - {_MINIMUM}
         kept = [{name: value for name, value in row.items() if name in columns} for row in later.rows[table]]
-        if _sorted(kept) != rows and rows:
+        if rows and _sorted(kept) != _sorted([_without_minimum(row) for row in rows]):
             return False
         if not rows and later.rows[table]:
             return False
     return True
+
+
+_ABOUT_SCHEMA = {"schema_version", "sqlite_stat1"}
+"""Tables that migrations write: the numbers of those that ran, and fixed statistics of new indexes."""
+_MINIMUM = "minimum_schema"
+"""The column that a migration may raise."""
+
+
+def _without_minimum(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != _MINIMUM}
+
+
+def _minimum_schema(content: Content) -> int:
+    return max((row[_MINIMUM] for row in content.rows.get("state", []) if _MINIMUM in row), default=0)

@@ -19,6 +19,7 @@ from holdfast.settings import Settings
 from holdfast.store.postgres.connection import Connection
 from holdfast.store.sqlite.store import SqliteStore
 
+HANG_SECONDS = 60
 AFTER_THE_LAST = -1
 INSIDE_COMMIT = -2
 """PostgreSQL only: COMMIT is sent, and its answer is not awaited."""
@@ -47,7 +48,20 @@ def kill() -> None:
 
 
 def open_and_kill(address: str, kill_at: int = 0) -> list[str]:
-    """Open a store in a child process; returns its statements if it was not to be killed."""
+    """Open a store in a child process; returns its statements if it was not to be killed.
+
+    At the moment of the fork another thread of the test process may have a lock inside SQLite. Such a child hangs
+    before its first statement, and is ended by its alarm; then another one is forked.
+    """
+    statements, status = _open_in_child(address, kill_at)
+    while os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM:
+        statements, status = _open_in_child(address, kill_at)
+    assert os.WIFSIGNALED(status) == bool(kill_at), f"the child ended with {status}: {statements}"
+    return statements.split("\x1f")
+
+
+def _open_in_child(address: str, kill_at: int) -> tuple[str, int]:
+    """What a child process wrote, and how it ended."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -56,12 +70,13 @@ def open_and_kill(address: str, kill_at: int = 0) -> list[str]:
     with os.fdopen(reading) as told:
         statements = told.read()
     _, status = os.waitpid(child, 0)
-    assert os.WIFSIGNALED(status) == bool(kill_at), f"the child ended with {status}: {statements}"
-    return statements.split("\x1f")
+    return statements, status
 
 
 def _run_child(address: str, kill_at: int, writing: int) -> None:
     """Never returns: what the test process has registered for its own end must not run here."""
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.alarm(HANG_SECONDS)
     try:
         counter = Counter(kill_at)
         (_count_on_postgres if address.startswith("postgresql:") else _count_on_sqlite)(counter)

@@ -61,7 +61,8 @@ class Stores:
         numbers = "".join(f"INSERT INTO schema_version VALUES ({each});" for each in range(1, number + 1))
         with psycopg.connect(address, autocommit=True) as connection:
             connection.execute("CREATE TABLE schema_version (number integer PRIMARY KEY)")
-            connection.execute("".join((*scripts, SAMPLE_ROWS, numbers)))
+            known = f"SET holdfast.schema = {number};"  # the newest schemas refuse the writes of servers without this
+            connection.execute("".join((known, *scripts, SAMPLE_ROWS, numbers)))
 
     def copy(self, address):
         """The address of a copy."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.linearizability.checks.log_order import Violation, check_log_order
 from tests.linearizability.checks.search import TooHard, has_order, is_read, not_applied
-from tests.linearizability.checks.tried_claims import with_first_tries
+from tests.linearizability.checks.tried_claims import with_earlier_tries
 from tests.linearizability.history import Call, History, describe
 
 SHOWN_CALLS = 60
@@ -20,7 +20,7 @@ def check(history: History, *, searched_calls: int = 400) -> Counter[str]:
 
     Groups of up to `searched_calls` calls are searched without the log as well.
     """
-    history = with_first_tries(history)
+    history = with_earlier_tries(history)
     try:
         check_log_order(history)
         check_tokens(history.calls)

@@ -37,6 +37,10 @@ class Moment(NamedTuple):
         """The moment, which is not before `at`: time never goes back for one name."""
         return self if at <= self.soonest else Moment(at, self.latest, self.steady)
 
+    def since(self, at: int) -> Moment:
+        """A moment that may have been as early as `at`."""
+        return self if at >= self.soonest else Moment(at, self.latest, self.steady)
+
     @property
     def is_possible(self) -> bool:
         """Whether there is such a moment."""
@@ -236,6 +240,8 @@ def ways_to_end(state: State, session: str, now: Moment, *, expired: bool) -> It
     A task whose own lease expired first has used an attempt even if the session was closed.
     """
     found: Session = state["session", session]
+    if expired:  # perhaps by the sweep of a server, long before the call that shows it
+        now = now.since(found.soonest)
     ways: list[Changes] = [{("session", session): found._replace(live=False, at=now.at)}]
     for key in holdings(state, session):
         held = state[key]
