@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 
 import pytest
@@ -16,6 +16,7 @@ from holdfast.engine.command import Command, Held, LeaseOutcome
 from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.needs import Needs
+from tests.engine.callback_locks import LockWithCallback
 from tests.support import (
     ACCOUNT,
     ALICE,
@@ -26,6 +27,7 @@ from tests.support import (
     check_log,
     claim,
     every,
+    once,
     release,
     results,
     stop_in_time,
@@ -237,6 +239,34 @@ def test_a_newcomer_does_not_overtake_a_waiter(opened, started, paused):
     go_on()
     assert isinstance(newcomer.result(10), Held)
     assert isinstance(waiter.result(10), Claimed)
+
+
+def test_a_newcomer_that_may_wait_and_has_an_idempotency_key_does_not_overtake_a_waiter(opened, started, paused):
+    """Unlike other claims that may wait it runs first, because there may be a stored answer under its key."""
+    engine, sink = started(opened("memory")), Futures()
+    engine.call(claim("job", "l0"))
+    _, waiter = sink.send(engine, claim("job", "w1"), 20.0)
+    wait_until(lambda: engine.name_waiters.length(KEY) == 1)
+    go_on = paused(engine)
+    sink.send(engine, release("job", "l0"))
+    _, newcomer = sink.send(engine, claim("job", "n1", once=once()), 20.0)
+    go_on()
+    wait([waiter, newcomer], 10, FIRST_COMPLETED)
+    assert (waiter.done(), newcomer.done()) == (True, False)
+    assert isinstance(waiter.result(), Claimed)
+
+
+def test_commits_elsewhere_are_watched_if_one_begins_to_wait_as_the_last_of_another_kind_leaves(opened, started):
+    engine, watched = started(opened("memory")), []
+    engine.call(claim("job", "l0"))
+    ticket, _ = Futures().send(engine, claim("job", "w1"), 20.0)
+    wait_until(lambda: engine.name_waiters.length(KEY) == 1)
+    engine._watcher.set_waiting = lambda *, waiting: watched.append(waiting)
+    engine._waiting_lock = LockWithCallback(
+        engine._waiting_lock, lambda: engine.change_signal.listen(KEY, lambda: None)
+    )
+    engine.leave(ticket)
+    assert watched == [False, True]
 
 
 def test_a_limit_holds_for_locks_that_two_servers_grant_at_once(opened, started):

@@ -5,16 +5,19 @@ from __future__ import annotations
 import time
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.core.errors import Draining, TooManyWaiters
+from holdfast.core.errors import Draining, TooManyWaiters, UnknownKey
+from holdfast.core.principal import Principal
 from holdfast.engine.command import Held
-from holdfast.engine.ticket import Ticket
+from holdfast.engine.ticket import CallerKey, Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting import names, places
 from holdfast.engine.waiting.names import NameWaiters
-from tests.support import ACCOUNT, START, Keep, a_lease, claim
+from tests.engine.callback_locks import LockAfterCallback
+from tests.support import ACCOUNT, START, Keep, a_lease, claim, claim_any
 
-KEY = ("leases", ACCOUNT, "job")
+KEY, OTHER = ("leases", ACCOUNT, "job"), ("leases", ACCOUNT, "other")
 HELD = Held(lease=a_lease(), now=START)
 GRANTED = object()
 
@@ -29,8 +32,11 @@ class Waiting:
         self.timer = Timer()
         self.waiters = NameWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
-    def enter(self, lease_id, wait=60.0, **more):
-        ticket = Ticket(claim("job", lease_id, **more), Keep(), deadline=time.monotonic() + wait)
+    def enter(self, lease_id, wait=60.0, key=None, **more):
+        return self.enter_with(claim("job", lease_id, **more), wait, key)
+
+    def enter_with(self, command, wait=60.0, key=None):
+        ticket = Ticket(command, Keep(), deadline=time.monotonic() + wait, key=key)
         if not self.waiters.join_queue(ticket):
             self.waiters.handle_not_granted(ticket, HELD)
         return ticket
@@ -92,6 +98,27 @@ def test_a_new_waiter_joins_the_end_of_the_queue(waiting):
     assert waiting.waiters.join_queue(newcomer)
     assert waiting.waiters.length(KEY) == 2
     assert waiting.waiters.length(("leases", ACCOUNT, "other")) == 0
+
+
+def test_a_claim_joins_no_queue_that_ends_at_that_moment(waiting):
+    """Nobody would wake it: the name is free, and the last waiter has left."""
+    first = waiting.enter("l1")
+    newcomer = Ticket(claim("job", "l2"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters._lock = LockAfterCallback(waiting.waiters._lock, lambda: waiting.waiters.leave(first))
+    assert not waiting.waiters.join_queue(newcomer)
+    assert waiting.waiters.length(KEY) == 0
+
+
+def test_a_name_that_becomes_free_while_its_next_waiter_tries_for_another_one_is_tried_then(waiting):
+    first, several = waiting.enter("l1"), waiting.enter_with(claim_any("job", "other", lease_id="l2"))
+    waiting.waiters.wake([OTHER])
+    waiting.waiters.leave(first)  # the other ticket is the head now, but its claim passes over this name
+    waiting.waiters.wake([KEY])
+    assert waiting.tries == [several]
+    assert several.command.yields_in == {"job"}
+    waiting.waiters.handle_not_granted(several, HELD)
+    assert waiting.tries == [several, several]
+    assert not several.command.yields_in
 
 
 def test_waking_a_name_without_waiters_does_nothing(waiting):
@@ -168,6 +195,17 @@ def test_a_drain_answers_every_waiter_once(waiting):
     assert [waiting.answers_to(ticket) for ticket in tickets] == [[Draining]] * 3
     with pytest.raises(Draining):
         waiting.enter("late")
+
+
+def test_a_waiter_whose_claim_is_in_the_engine_is_not_answered_when_its_key_ends(waiting):
+    """That claim may have been granted already: its outcome is the only answer."""
+    worker = Principal(ACCOUNT, "k1", key_hash="the old key")
+    key = CallerKey(ACCOUNT, worker.id, worker.key_hash)
+    trying, idle = waiting.enter("l1", key=key), waiting.enter("l2", key=key)
+    waiting.waiters.wake([KEY])
+    waiting.waiters.end_waits(replace(worker, key_hash="the new key"), START)
+    assert (waiting.answers_to(trying), waiting.answers_to(idle)) == ([], [UnknownKey])
+    assert waiting.served() == ["l1"]
 
 
 def test_the_queue_of_a_name_is_limited(waiting, monkeypatch):

@@ -39,6 +39,11 @@ def leave(name):
     return LeaveWait(account=ACCOUNT, cause=CAUSE, reservation_id=name)
 
 
+def waited_until(store):
+    """Until when every waiter's row counts, by its id."""
+    return {row.id: row.waits_until for row in every(store, Reservation) if row.waits_until is not None}
+
+
 def blockers(outcome):
     assert type(outcome) is Obstructed, outcome
     return [conflict.row.id for conflict in outcome.conflicts]
@@ -96,6 +101,16 @@ def test_a_sign_of_life_is_not_in_the_log(store):
         assert reader.log_bounds(ACCOUNT) == before
     assert [row.waits_until - row.changed_at for row in every(store, Reservation) if row.id == "w"] == [PLACE_LIFETIME]
     check_log(store)
+
+
+def test_a_sign_of_life_that_comes_late_does_not_shorten_the_time_for_which_a_place_is_kept(store):
+    """It was under way when the caller's time was over, and its place was kept for longer."""
+    run(store, reserve("a", "x"))
+    run(store, waits("w", "x"))
+    run(store, refresh("w", lifetime=PLACE_LIFETIME))
+    (kept,) = waited_until(store).values()
+    run(store, refresh("w"))
+    assert waited_until(store) == {"w": kept}
 
 
 def test_a_kept_place_is_continued_by_the_same_request_only(store, clock):
@@ -301,6 +316,37 @@ def test_a_claim_that_is_in_the_engine_when_it_drains_is_answered_with_its_outco
     engine.drain()
     step(engine)
     assert type(waiter.outcome) is Reserved
+
+
+def test_a_reservation_that_ends_between_the_answer_and_the_wait_is_not_missed(memory, monkeypatch):
+    """Another server releases it: its notice comes before the ticket waits."""
+    engine = idle_engine(memory)
+    run(memory, reserve("a", "x"))
+    handle_not_granted, pending = engine.reservation_waiters.handle_not_granted, [release_paths("a")]
+
+    def release_first(ticket, outcome):
+        while pending:
+            run(memory, pending.pop())
+            engine.reservation_waiters.wake_all()
+        handle_not_granted(ticket, outcome)
+
+    monkeypatch.setattr(engine.reservation_waiters, "handle_not_granted", release_first)
+    waiter = Waiter(engine, waits("w", "x"))
+    step(engine)
+    assert type(waiter.outcome) is Reserved
+
+
+def test_every_waiter_shows_a_sign_of_life_however_many_there_are(memory, clock, monkeypatch):
+    monkeypatch.setattr("holdfast.engine.waiting.reservations.MAX_REFRESHED", 2)
+    engine = idle_engine(memory)
+    run(memory, reserve("a", "x"))
+    for number in range(5):
+        Waiter(engine, waits(f"w{number}", "x"))
+    step(engine)
+    clock.advance(1)
+    engine.reservation_waiters._refresh()
+    step(engine)
+    assert waited_until(memory) == {f"w{number}": clock() + WAIT_LIFETIME for number in range(5)}
 
 
 def test_the_wait_of_a_living_server_outlasts_its_lifetime(engine, monkeypatch):

@@ -14,6 +14,7 @@ from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, GrantedTask
 from holdfast.engine.waiting import waiters
 from holdfast.engine.waiting.tasks import TaskWaiters
+from tests.engine.callback_locks import LockAfterCallback, LockWithCallback
 from tests.support import ACCOUNT, START, Keep, wait_until
 from tests.task_commands import a_task, take
 
@@ -40,10 +41,10 @@ class Waiting:
         self.timer = Timer()
         self.waiters = TaskWaiters(self.tries.append, self.answers.extend, self.set_waiting, self.timer)
 
-    def enter(self, *types, wait=60.0, capabilities="", worker="worker", once=None):
+    def enter(self, *types, wait=60.0, capabilities="", worker="worker", once=None, closed=()):
         """Add a waiter whose first claim and whose second try found nothing."""
         ticket = Ticket(take(*types, worker=worker, once=once), Keep(), deadline=time.monotonic() + wait)
-        empty = Empty(capabilities=capabilities, now=START)
+        empty = Empty(capabilities=capabilities, closed=closed, now=START)
         self.waiters.handle_not_granted(ticket, empty)
         if ticket.is_submitted:
             self.tries.remove(ticket)
@@ -267,6 +268,25 @@ def test_a_task_that_a_woken_waiter_did_not_take_is_offered_to_the_next(waiting,
     assert waiting.tries == ([first, second] if next_one_tries else [first])
 
 
+def test_a_task_offered_during_a_try_goes_to_the_next_one_if_the_second_try_takes_another(waiting):
+    first = Ticket(take("work", "other"), Keep(), deadline=time.monotonic() + 60)
+    waiting.waiters.handle_not_granted(first, EMPTY)
+    second = waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.handle_not_granted(first, EMPTY)
+    assert waiting.tries == [first, first]
+    waiting.waiters.handle_settled(first, found("other"))
+    assert waiting.tries == [first, first, second]
+
+
+@pytest.mark.parametrize("types", [("work",), ()], ids=["its type", "any type"])
+def test_a_place_in_a_full_queue_wakes_who_waits_for_its_type_or_for_any(waiting, types):
+    waiting.enter("other")
+    ticket = waiting.enter(*types, closed=("work",))
+    waiting.waiters.reopen({WORK[:2]: 1})
+    assert waiting.tries == [ticket]
+
+
 def test_a_waiter_that_finds_nothing_keeps_its_position(waiting):
     first, second = waiting.enter("work"), waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
@@ -335,22 +355,6 @@ def test_a_last_try_that_is_already_submitted_is_not_submitted_again(waiting):
     assert waiting.answers_to(ticket) == [Empty]
 
 
-class LockAfterCallback:
-    """A lock that runs a callback the first time somebody wants it, before it is taken."""
-
-    def __init__(self, lock, first):
-        self._lock = lock
-        self._first = first
-
-    def __enter__(self):
-        first, self._first = self._first, lambda: None
-        first()
-        self._lock.acquire()
-
-    def __exit__(self, *_):
-        self._lock.release()
-
-
 def test_a_timeout_at_the_moment_of_the_grant_submits_the_claim_no_second_time(waiting):
     ticket = waiting.enter("work")
     waiting.waiters.offer({WORK: 1})
@@ -359,22 +363,6 @@ def test_a_timeout_at_the_moment_of_the_grant_submits_the_claim_no_second_time(w
     )
     waiting.waiters._time_out(ticket)
     assert waiting.tries == [ticket]
-
-
-class LockWithCallback:
-    """A lock that runs a callback at the moment it is released."""
-
-    def __init__(self, lock, then):
-        self._lock = lock
-        self._then = then
-
-    def __enter__(self):
-        self._lock.acquire()
-
-    def __exit__(self, *_):
-        self._lock.release()
-        then, self._then = self._then, lambda: None
-        then()
 
 
 @pytest.mark.parametrize("how", ["the timeout ends", "the server drains"])

@@ -175,6 +175,23 @@ def test_a_waiter_gets_the_name_when_its_delay_ends(engine):
     assert 0.2 < time.monotonic() - began < 1.0
 
 
+def test_who_waits_already_when_a_delay_begins_gets_the_name_when_it_ends(engine):
+    lock = engine.call(acquire("job", delay=SECOND // 10))
+    ((_, future),) = start_waiters(engine, Futures(), "w1")
+    engine.call(ReleaseLock(account=ACCOUNT, cause=CAUSE, by=ALICE, name="job", lease_id=lock.lease_id))
+    assert isinstance(future.result(3), Claimed)
+
+
+def test_a_claim_with_an_idempotency_key_that_came_behind_others_is_granted_in_its_turn(engine):
+    """Its first try gives way to those who wait; once it waits itself, it must not any more."""
+    engine.call(claim("job", "l0"))
+    ((_, first),) = start_waiters(engine, Futures(), "w1")
+    ((_, second),) = start_waiters(engine, Futures(), "w2", once=once())
+    for lease_id, future in (("l0", first), ("w1", second)):
+        engine.call(release("job", lease_id))
+        assert isinstance(future.result(3), Claimed)
+
+
 def test_waiting_requests_with_one_idempotency_key_get_one_lease(engine):
     sink = Futures()
     engine.call(claim("job", "l0"))
