@@ -39,6 +39,15 @@ def test_a_change_notifies_the_row_and_the_log_of_its_account():
     assert len(listeners.notified) == 4
 
 
+def test_changes_in_several_accounts_notify_the_log_of_each():
+    listeners = Listeners()
+    logs = [account_log_key(account) for account in (ACCOUNT, "other")]
+    for key in logs:
+        listeners.listen(key)
+    listeners.change_signal.notify([ROW, ABROAD])
+    assert sorted(listeners.notified) == sorted(logs)
+
+
 def test_a_removed_callback_is_not_called_and_the_last_one_ends_the_watch():
     listeners = Listeners()
     one, other = listeners.listen(ROW), listeners.listen(ROW)

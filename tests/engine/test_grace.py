@@ -156,6 +156,22 @@ def test_a_server_that_returns_while_a_program_gives_grace_is_not_taken_for_gone
     assert served.last_beat() is not None
 
 
+def test_a_program_that_saw_an_old_heartbeat_looks_again_as_soon_as_that_would_be_an_outage(served, clock):
+    """The server was killed right after it. Five seconds after the first look, a holder would have lost its job."""
+    seconds, replies = Seconds(), []
+    outages = Outages(serving=False, clock=seconds)
+    sweep = Sweep(served, None, outages, serving=False)
+    lane = Lane(
+        0, served, Backlog(), outages,
+        on_commit=lambda done: replies.extend(done.replies), on_return=sweep.grace_commands,
+    )  # fmt: skip
+    for name, passed in (("other", 4), ("short", 2)):
+        clock.advance(passed)
+        seconds.now += passed
+        lane._work([Ticket(claim(name, "l9"), Keep())])
+    assert [type(outcome) for _, outcome in replies] == [Claimed, Held]
+
+
 def test_a_program_that_claims_while_a_server_is_idle_gets_no_more_than_its_ttl(opened, clock, kind, started):
     """A server without leases to keep writes no heartbeat, so its last one may be old."""
     store = opened(kind, clock)
@@ -393,6 +409,16 @@ def timed(memory):
 def test_a_server_that_is_slow_but_works_is_not_taken_for_paused(timed):
     """Grace for thousands of holders takes longer than a pause may; it was given again and again on a busy machine."""
     assert [timed(f"job-{number}", 3) for number in range(4)] == [0] * 4
+
+
+def test_a_batch_that_took_longer_than_a_pause_is_none_if_the_sweep_ran_meanwhile():
+    seconds = Seconds()
+    outages = Outages(clock=seconds)
+    began = outages.now()
+    seconds.now += 6
+    outages.record_run(outages.now())  # the sweep
+    outages.record_run(began)  # the batch
+    assert not outages.is_paused()
 
 
 def test_a_pause_in_the_middle_of_a_batch_is_noticed_before_the_next(timed):

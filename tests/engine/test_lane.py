@@ -218,6 +218,20 @@ def test_after_trouble_grace_is_given_before_anything_can_expire(memory, clock):
     assert lane._outages_seen == lane._outages.count == 1
 
 
+def test_an_outage_is_not_over_until_the_batch_that_gives_grace_is_committed(memory, clock):
+    put(memory, a_lease("job", ends=START + SECOND))
+    clock.advance(20)
+    grace = GiveGrace(account=ACCOUNT, cause=CAUSE, key=a_lease("job").key, last_beat=START)
+    replies = []
+    reruns = (Rerun() for _ in range(MAX_RERUNS))  # it runs too often, which is no trouble of the store
+    lane = idle_lane(FailingStore(memory, *reruns), lambda committed: replies.extend(committed.replies))
+    lane._on_return = lambda: [grace]
+    lane._outages.count += 1
+    for number in range(2):
+        lane._work([Ticket(claim("job", f"l{number}"), Keep())])
+    assert [type(outcome) for _, outcome in replies] == [StoreUnavailable, Held]
+
+
 def test_an_outage_during_the_recovery_from_another_one_is_recovered_from_too(memory):
     """Another lane finds it, while this one gives grace."""
     outages, recoveries = Outages(), []

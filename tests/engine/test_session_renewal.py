@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from holdfast.core.errors import LeaseLost, SessionExpired, SessionMissing
@@ -11,9 +13,12 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.core.task import Task
+from holdfast.engine.command import Held
 from holdfast.engine.session_renewal import ActingSession
+from holdfast.engine.ticket import Ticket
+from holdfast.engine.verbs.job_claims import Claimed
 from tests.reservation_commands import extend, release_paths, renew, reserve
-from tests.support import ACCOUNT, ALICE, BOB, START, claim, every, heartbeat, release, run
+from tests.support import ACCOUNT, ALICE, BOB, START, Keep, claim, every, heartbeat, idle_lane, release, run
 from tests.task_commands import beat, begin, complete, create, heartbeat_session, life_of, take, take_this
 
 TTL = 60 * SECOND
@@ -93,6 +98,17 @@ def test_every_kind_of_write_renews_unless_it_lacks_the_lease_id_of_the_session(
         assert deadlines(store) == before
         run(store, write)
         assert deadlines(store) == dict.fromkeys(ROWS, (clock.now + TTL - START) // SECOND), write
+
+
+def test_a_claim_that_may_wait_renews_when_it_is_granted_and_not_while_it_waits(holding_store, clock):
+    run(holding_store, claim("theirs", "l2", by=BOB, ttl=10 * TTL))
+    clock.now = START + THIRD
+    proof = {"session_id": "s1", "session_lease_id": life_of()}
+    for name, granted, end in (("theirs", Held, 60), ("free", Claimed, 80)):
+        ticket = Ticket(claim(name, "l3", **proof), Keep(), deadline=math.inf)
+        ((_, outcome),) = idle_lane(holding_store).transaction.run([ticket]).replies
+        assert isinstance(outcome, granted)
+        assert deadlines(holding_store) == dict.fromkeys(ROWS, end)
 
 
 def test_a_write_for_a_session_that_is_over_or_of_another_is_refused_and_changes_nothing(holding_store, clock):

@@ -51,17 +51,20 @@ def test_a_grant_that_arrives_together_with_the_disconnect_is_released():
     app.close()
 
 
-async def claim_task(app, body, key=b"one-claim"):
-    """Status and body of a claim by a caller that stays connected."""
+async def claim_task(app, body, gone=None):
+    """Status and body of a claim by a caller that stays connected, or does until it is gone."""
     messages, sent = [{"type": "http.request", "body": body}], []
 
     async def receive():
-        return messages.pop() if messages else await asyncio.Future()
+        if not messages:
+            await (gone or asyncio.Event()).wait()
+            return {"type": "http.disconnect"}
+        return messages.pop()
 
     async def send(message):
         sent.append(message)
 
-    await app.app(post_scope("/v1/tasks/claim", (b"idempotency-key", key)), receive, send)
+    await app.app(post_scope("/v1/tasks/claim", (b"idempotency-key", b"one-claim")), receive, send)
     return sent[0]["status"], json.loads(b"".join(message.get("body", b"") for message in sent[1:]))
 
 
@@ -69,13 +72,24 @@ async def repeat_while_it_waits(app, second):
     """A claim that waits, and its repetition; then a task is created. The answers, and the state of the task."""
     app.ctx.open()
     first = asyncio.ensure_future(claim_task(app, b'{"types": ["work"], "wait_seconds": 20}'))
-    await asyncio.to_thread(wait_until, lambda: app.engine.task_waiters.size() == 1, 10)
+    await queued(app, 1)
     repeated = asyncio.ensure_future(claim_task(app, second))
     await asyncio.wait({repeated}, timeout=0.3)
+    await create_task(app)
+    return await asyncio.wait_for(asyncio.gather(first, repeated), 10), the_task(app)
+
+
+async def queued(app, count):
+    await asyncio.to_thread(wait_until, lambda: app.engine.task_waiters.size() == count, 10)
+
+
+async def create_task(app):
     create = CreateTask(account="default", cause=Cause("test", ""), task=Task("default", "tsk_1", type="work"))
     await asyncio.to_thread(app.engine.call, create)
-    answers = await asyncio.wait_for(asyncio.gather(first, repeated), 10)
-    return answers, app.engine.read(lambda reader: reader.row(Task, "default", "tsk_1"))
+
+
+def the_task(app):
+    return app.engine.read(lambda reader: reader.row(Task, "default", "tsk_1"))
 
 
 def test_a_claim_that_is_repeated_without_waiting_leaves_the_queue():
@@ -94,4 +108,26 @@ def test_a_claim_that_is_repeated_for_another_time_gets_the_task_of_the_first():
     assert (first[0], repeated[0]) == (200, 200)
     assert first[1]["leaseId"] == repeated[1]["leaseId"]
     assert task.attempt == 1
+    app.close()
+
+
+def test_a_repeated_claim_still_leaves_the_queue_when_the_first_one_has_ended():
+    """The first is answered or gone, the second waits, and the third is told that there is nothing."""
+    app, gone = InProcessApp(Settings(root_key=KEY)), asyncio.Event()
+
+    async def repeat_twice():
+        app.ctx.open()
+        first = asyncio.ensure_future(claim_task(app, b'{"types": ["work"], "wait_seconds": 20}', gone))
+        await queued(app, 1)
+        second = asyncio.ensure_future(claim_task(app, b'{"types": ["work"], "wait_seconds": 20}'))
+        await queued(app, 2)
+        gone.set()
+        await asyncio.wait_for(first, 10)
+        third = await claim_task(app, b'{"types": ["work"]}')
+        await create_task(app)
+        return await asyncio.wait_for(second, 10), third
+
+    second, third = app.runner.run(repeat_twice())
+    assert (second[0], third[0], third[1]["message"]) == (499, 200, "no_tasks")
+    assert the_task(app).state == PENDING
     app.close()

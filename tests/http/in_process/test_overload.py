@@ -9,12 +9,13 @@ from operator import le
 import msgspec
 import pytest
 
-from holdfast.core.errors import Invalid
+from holdfast.core.errors import Invalid, Overloaded
 from holdfast.core.event import Cause
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.store.sqlite import SqliteStore
+from holdfast.transport.http import reads
 from holdfast.transport.http.access import auth
 from holdfast.transport.http.bodies.parsing import parse_body
 from holdfast.transport.http.context import BODY_BUDGET
@@ -252,6 +253,25 @@ def test_every_place_is_given_back():
         return [getattr(app.app.request_limiter, kind).taken for kind in kinds]
 
     assert ConcurrentApp().run(scenario) == [0] * 6
+
+
+def test_a_read_that_fails_or_that_nobody_waits_for_any_more_gives_its_place_back(monkeypatch):
+    monkeypatch.setattr(reads, "MAX_READS", 1)
+    may_end = threading.Event()
+
+    async def scenario(app):
+        with pytest.raises(ZeroDivisionError):
+            await app.ctx.read(lambda _: 1 / 0)
+        left = asyncio.ensure_future(app.ctx.read(lambda _: may_end.wait(10)))
+        await asyncio.sleep(0)  # it begins
+        with pytest.raises(Overloaded):
+            await app.ctx.read(lambda _: "refused")
+        left.cancel()
+        await asyncio.wait({left})
+        may_end.set()
+        return await app.ctx.read(lambda _: "read")
+
+    assert ConcurrentApp().run(scenario) == "read"
 
 
 def test_refusals_are_paced():
