@@ -208,6 +208,12 @@ def remove_shared_postgres(folder: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
+def is_waited_for(connection: psycopg.Connection[Any]) -> bool:
+    """Whether another connection waits for a lock that this one has."""
+    waiting = "SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY (pg_blocking_pids(pid)) LIMIT 1"
+    return bool(connection.execute(waiting).fetchall())
+
+
 def memory_folder() -> Path | None:
     """A file system in memory, where flushing costs nothing; None if this machine has none with enough room."""
     has_room = MEMORY_FOLDER.is_dir() and shutil.disk_usage(MEMORY_FOLDER).free >= MEMORY_NEEDED

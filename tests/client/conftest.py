@@ -5,6 +5,7 @@ import uuid
 import pytest
 
 import holdfast
+from holdfast.client.leases import clock
 from tests.client.recorder import RecordingTransport
 from tests.client.ways import KEY, awaited, url_of
 from tests.compat.octostore.server import Server
@@ -42,6 +43,24 @@ def recorded(transport):
     """The client of that store."""
     with holdfast.Client(transport=transport) as client:
         yield client
+
+
+@pytest.fixture
+def slow_requests(transport, monkeypatch):
+    """Requests whose path ends so take so many seconds by the client's clock, which stands still otherwise."""
+    times, begin = [100.0], transport.begin
+    monkeypatch.setattr(clock, "boot_seconds", lambda: times[-1])
+
+    def delay(ending, seconds):
+        def late(request):
+            if request.target.endswith(ending):
+                times.append(times[-1] + seconds)
+            return begin(request)
+
+        monkeypatch.setattr(transport, "begin", late)
+        return times
+
+    return delay
 
 
 @pytest.fixture(params=["http", "async", "embedded", "postgres"])

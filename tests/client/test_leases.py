@@ -92,6 +92,15 @@ def test_a_withdrawn_offer_is_held_and_released_as_before(client, name):
     assert client.get_job_owner(name)["status"] == "free"
 
 
+def test_a_withdrawn_offer_is_counted_from_the_sending_of_its_withdrawal(recorded, slow_requests, name):
+    times = slow_requests("/withdraw-offer", 5.0)
+    with recorded.job(name, "giver", ttl=30) as job:
+        job.offer()
+        job.withdraw()
+        assert times == [100.0, 105.0]
+        assert 24 < job.remaining <= 25
+
+
 def test_a_giver_that_withdraws_too_late_learns_who_has_it(client, name):
     with client.job(name, "giver") as job:
         code = job.offer()

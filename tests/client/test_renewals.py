@@ -9,7 +9,8 @@ import pytest
 
 from holdfast.client.async_client import AsyncClient
 from holdfast.client.errors import CancelRequested, LeaseLost
-from holdfast.client.leases import renewal_schedule
+from holdfast.client.leases import renewal_schedule, renewals
+from holdfast.client.leases.renewals import Renewals
 from holdfast.client.request import Answer
 from holdfast.client.retry import AnswerLost
 from tests.client.proxy import CUT, LOSE, PASS, SLOW, between, every
@@ -129,6 +130,24 @@ def is_cancelled(lease):
     except CancelRequested:
         return True
     return False
+
+
+def test_a_lease_that_is_added_as_the_thread_of_renewals_ends_is_renewed(recorded, transport, name, monkeypatch):
+    monkeypatch.setattr(renewals, "IDLE_SECONDS", 0.01)
+    wait, late = Renewals._wait, []
+
+    def add_at_the_end(self):
+        goes_on = wait(self)
+        if late and not goes_on:
+            self.add(late.pop())
+        return goes_on
+
+    monkeypatch.setattr(Renewals, "_wait", add_at_the_end)
+    with recorded.job(name, "me") as job:
+        monkeypatch.setattr(job.state._clock, "due", 0.0)
+        late.append(job)
+        recorded.renewals.discard(job)
+        wait_until(lambda: transport.count("/heartbeat"), 5)
 
 
 def test_notes_are_saved_by_renewals_of_many(recorded, transport, name):

@@ -165,6 +165,14 @@ def test_a_claim_that_begins_after_the_worker_stopped_gets_nothing(memory, name)
     assert claims.claim(TaskClaim((name,), "w", {}), 3, wait=10.0) == []
 
 
+def test_a_claimed_task_is_counted_from_the_sending_of_the_claim(recorded, slow_requests, name):
+    times = slow_requests("/claim", 20.0)
+    recorded.create_task(name, {}, lease_duration_seconds=30)
+    (task,) = AbandonableClaims(recorded).claim(TaskClaim((name,), "w", {}), 1, wait=0.0)
+    assert times == [100.0, 120.0]
+    assert 9 < task.remaining <= 10
+
+
 def test_a_worker_that_cannot_reach_its_server_stops_before_its_retries_end(name, caplog):
     with holdfast.Client("http://127.0.0.1:9", KEY) as client, run_idle(client, name) as worker:
         time.sleep(0.3)

@@ -14,6 +14,7 @@ from holdfast.core.errors import StoreUnavailable
 from holdfast.core.event import Event
 from holdfast.core.lease import Lease
 from holdfast.core.row import SECOND
+from holdfast.core.task import Task
 from holdfast.engine import lane as lanes
 from holdfast.engine.command import Held
 from holdfast.engine.ticket import Ticket
@@ -24,7 +25,7 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.support import Keep, a_lease, check_log, claim, empty, every, heartbeat, idle_lane
-from tests.task_commands import begin
+from tests.task_commands import begin, create, take
 
 STEPPED_CLOCK = """
 CREATE TABLE test_step (microseconds bigint);
@@ -135,6 +136,22 @@ def test_every_lane_notices_a_step_that_another_lane_or_a_read_has_seen(store, s
     seconds_left(store)
     assert isinstance(second.work(claim("job", "l3"))[0], Held)
     assert isinstance(first.work(claim("other", "l4"))[0], Held)
+
+
+def test_a_small_step_forward_moves_the_limit_of_an_attempt_no_further_than_the_deadline_of_its_task(store, set_clock):
+    """`max_run` is a duration and moves with the step; `deadline_at` is a time of day and stays."""
+    lane = WorkedLane(store)
+    with store.read() as reader:
+        deadline_at = reader.now + 901 * SECOND
+    lane.work(create("near", deadline_at=deadline_at, max_run=900 * SECOND), create("free", max_run=900 * SECOND))
+    lane.work(take("work", limit=2))
+    before = {task.id: task.run_until for task in every(store, Task)}
+    set_clock(+1.5)
+    lane.work(claim("other", "l1"))
+    after = {task.id: task.run_until for task in every(store, Task)}
+    assert after["free"] > before["free"] + SECOND
+    assert after["near"] == deadline_at
+    check_log(store)
 
 
 def test_without_a_step_no_deadline_moves(store):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,8 +12,9 @@ from holdfast.core.budget import Terms, lend
 from holdfast.core.row import SECOND
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
+from tests.postgres import is_waited_for
 from tests.store.test_task_queries_match_rules import with_examples
-from tests.support import START, empty
+from tests.support import START, empty, wait_until
 
 THREADS = 8
 TERMS = Terms(1_000, 3600 * SECOND)
@@ -104,3 +106,17 @@ def test_a_late_report_does_not_replace_a_newer_last_use(store):
     assert uses(store) == {"k1": START + 5, "k2": START}
     store.save_key_uses({("a", "k1"): START + 6})
     assert uses(store)["k1"] == START + 6
+
+
+def test_the_last_uses_of_keys_are_locked_in_one_order(database, postgres_store):
+    """Otherwise two servers that save those of the same keys could wait for each other, and one would lose its own."""
+    postgres_store.save_key_uses({("a", "k1"): START, ("a", "k2"): START})
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(database) as other:
+        other.execute("SELECT FROM key_uses WHERE id = 'k1' FOR UPDATE")
+        saving = pool.submit(postgres_store.save_key_uses, {("a", "k2"): START + 1, ("a", "k1"): START + 1})
+        wait_until(lambda: is_waited_for(other))
+        free = other.execute("SELECT id FROM key_uses WHERE id = 'k2' FOR UPDATE SKIP LOCKED").fetchall()
+        other.rollback()
+        saving.result(10)
+    assert free == [("k2",)]
+    assert uses(postgres_store) == {"k1": START + 1, "k2": START + 1}

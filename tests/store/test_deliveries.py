@@ -235,6 +235,15 @@ def test_a_replay_resends_one_or_all_settled_or_all_dead_deliveries(store, argum
     assert store.deliveries.replay((ACCOUNT, "other"), seq=1, after=None, limit=10) == []
 
 
+def test_the_late_result_of_an_attempt_does_not_settle_a_delivery_that_was_replayed_meanwhile(store):
+    put(store, a_hook(), kind="created")
+    insert(store, a_delivery(1))
+    (claimed,) = claim_due(store)
+    assert store.deliveries.replay(HOOK, seq=1, after=None, limit=10) == [1]
+    (claimed_again,) = claim_due(store, CAPACITY, arrived(claimed))
+    assert (claimed_again.seq, claimed_again.state, claimed_again.attempts) == (1, PENDING, 0)
+
+
 @pytest.mark.parametrize("how", ["replay", "hasten"])
 def test_deliveries_behind_a_replayed_one_do_not_wait_for_its_former_retry_time(store, how):
     put(store, a_hook(), kind="created")

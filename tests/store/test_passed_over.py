@@ -91,6 +91,18 @@ def test_a_task_that_another_process_puts_before_is_found(flooded, files):
     assert taken(run(flooded, take("work", seed="s3"))) == ["urgent"]
 
 
+def test_a_task_that_another_process_put_before_while_the_file_was_closed_is_found(flooded, files):
+    """A new connection may count the commits of others from the number that the one before it had."""
+    for number in (1, 2):  # the first time that a file is opened, its schema is made: after that, all are alike
+        flooded.close()
+        flooded.open()
+        assert taken(run(flooded, take("work", seed=f"r{number}"))) == [f"b{number}"]
+    flooded.close()
+    run(files[1], create("urgent", concurrency_key="c", priority=5))
+    flooded.open()
+    assert taken(run(flooded, take("work", seed="s3"))) == ["urgent"]
+
+
 def test_a_row_that_is_changed_outside_of_batches_is_found(flooded):
     with flooded.write() as (execute, _):
         execute("UPDATE tasks SET priority = 5 WHERE id = 'b4'")

@@ -17,7 +17,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.verbs.locks import Acquired
 from holdfast.engine.view import View
 from holdfast.store.changes import Answer
-from holdfast.store.contract import Rerun, StaleConnection
+from holdfast.store.contract import Rerun, RowsLocked, StaleConnection
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from tests.support import (
@@ -165,6 +165,16 @@ def test_two_batches_count_a_principal_s_locks_one_after_the_other(postgres_stor
         first.save(view.changes([]))
     counting.join()
     assert counted == [1]
+
+
+def test_nobody_draws_a_token_while_an_import_raises_them(postgres_store):
+    """The counter is read and then set: a token that is drawn between would be drawn again."""
+    with postgres_store.transaction(0) as importing:
+        importing.load(AllNeeds.of([]))
+        importing.raise_tokens(1)
+        with pytest.raises(RowsLocked), postgres_store.transaction(1) as drawing:
+            drawing.load(AllNeeds.of([]), 0.05)
+            drawing.draw(1)
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from holdfast.core.row import SECOND
-from tests.support import STORES, a_lease, load_view, make_store, put, wait_until
+from holdfast.store.postgres import PostgresStore
+from tests.postgres import is_waited_for
+from tests.support import ACCOUNT, STORES, a_lease, empty, load_view, make_store, put, wait_until
 
 
 @pytest.fixture(params=STORES)
@@ -42,3 +46,25 @@ def test_a_change_is_stamped_with_the_time_of_its_transaction(own_clock_store):
 
 def test_a_batch_without_rows_has_the_time(own_clock_store):
     assert load_view(own_clock_store).now >= now_of(own_clock_store) - SECOND
+
+
+@pytest.mark.parametrize(
+    ("more", "lock"),
+    [
+        ({"lock_counts": ((ACCOUNT, "id"),)}, f"SELECT pg_advisory_xact_lock(hashtextextended('{ACCOUNT}\x1fid', 0))"),
+        ({"usage": (ACCOUNT,)}, f"INSERT INTO usage (account, cycle, created) VALUES ('{ACCOUNT}', 0, 0)"),
+    ],
+    ids=["counting locks", "usage"],
+)
+def test_the_time_of_a_batch_is_read_after_its_last_lock_is_granted(database, more, lock):
+    """While it waited, a lease that it counts may have ended; its rows were read before."""
+    store = PostgresStore(database)
+    empty(store)
+    with ThreadPoolExecutor(1) as pool, psycopg.connect(database) as other:
+        other.execute(lock)
+        loading = pool.submit(load_view, store, rows=(a_lease().key,), **more)
+        wait_until(lambda: is_waited_for(other))
+        ((still_waiting_at,),) = other.execute("SELECT holdfast_now()")
+        other.rollback()
+        assert loading.result(10).now >= still_waiting_at
+    store.close()

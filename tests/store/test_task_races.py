@@ -20,7 +20,7 @@ from holdfast.store.contract import Rerun, RowsLocked
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from tests.support import ACCOUNT, Keep, check_log, every, idle_lane, put, run
-from tests.task_commands import a_task, create, fail, requeue, take, take_this
+from tests.task_commands import a_claimed, a_task, create, fail, requeue, take, take_this
 
 QUEUE = AllNeeds.of([Needs(ready=((ACCOUNT, "work", 2),))])
 
@@ -131,6 +131,26 @@ def test_a_task_locked_by_its_id_is_skipped(postgres_store, other):
     with postgres_store.transaction() as first, other.transaction() as second:
         first.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
         assert ids(View(second.load(QUEUE))) == ["t2"]
+
+
+@pytest.mark.parametrize(
+    "needs",
+    [
+        Needs(unique_keys=((ACCOUNT, "k"),)),
+        Needs(same_key_as=((ACCOUNT, "t1"),)),
+        Needs(holdings=((ACCOUNT, "s1"),)),
+        Needs(rows=(a_task("t1").key,), unique_keys=((ACCOUNT, "other"),)),
+    ],
+    ids=["its unique key", "the unique key of a task", "its session", "its id beside a unique key"],
+)
+def test_a_task_is_locked_however_a_batch_finds_it(postgres_store, other, needs):
+    """A dependent that is created while the task it needs completes would else wait for ever."""
+    row = a_claimed("t1", unique_key="k", session="s1")
+    put(postgres_store, row)
+    with postgres_store.transaction() as first:
+        assert row.key in first.load(AllNeeds.of([needs])).rows
+        with pytest.raises(RowsLocked), other.transaction() as second:
+            second.load(AllNeeds.of([Needs(rows=(row.key,))]), 0.05)
 
 
 def test_a_locked_task_that_is_due_is_skipped(postgres_store, other, clock):

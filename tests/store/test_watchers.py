@@ -7,6 +7,7 @@ import time
 import psycopg
 import pytest
 
+from holdfast.store.postgres import queries
 from holdfast.store.postgres import watcher as watchers
 from holdfast.store.postgres.connection import Connector
 from holdfast.store.postgres.watcher import ListeningWatcher
@@ -86,6 +87,28 @@ def test_a_notice_that_is_wanted_while_another_is_sent_is_sent_too(database, wat
     wait_until(lambda: len(sent) == 2, 10)
 
 
+def test_a_notice_whose_connection_broke_is_sent_on_the_next_one(database, watch):
+    sent = []
+
+    def connect():
+        connection = Connector(database, pooled=False).connect()
+        execute = connection.execute
+
+        def break_first(statement):
+            sent.append(statement)
+            if len(sent) == 1:
+                raise psycopg.OperationalError("the connection broke")
+            return execute(statement)
+
+        connection.execute = break_first
+        return connection
+
+    (here, _), (_, others) = watch(connect), watch()
+    here.notify()
+    others.wait_for(2)
+    assert sent == [queries.NOTIFY] * 2
+
+
 def test_a_change_is_assumed_while_a_caller_waits_because_its_notice_may_be_lost(watch, monkeypatch):
     """A server that is killed between COMMIT and NOTIFY sends no notice."""
     monkeypatch.setattr(watchers, "LOST_SECONDS", 0.05)
@@ -122,5 +145,21 @@ def test_a_caller_that_begins_to_wait_on_a_file_is_told_of_commits_before_the_fi
         version[0] += 1
         here.set_waiting(waiting=True)
         reports.wait_for(3)
+    finally:
+        here.close()
+
+
+def test_a_commit_that_comes_while_another_is_reported_is_reported_too():
+    reports, version = Reports(), [1]
+
+    def commit_meanwhile():
+        reports()
+        if reports.count == 1:
+            version[0] += 1
+
+    here = PollingWatcher(lambda: version[0], commit_meanwhile)
+    try:
+        here.set_waiting(waiting=True)
+        reports.wait_for(2)
     finally:
         here.close()
