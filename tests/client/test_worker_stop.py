@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -194,5 +195,9 @@ def test_a_worker_claims_again_after_any_number_of_failures(embedded_client, mon
     monkeypatch.setattr(AbandonableClaims, "claim", claim)
     worker = holdfast.Worker(embedded_client)
     worker.task("ship")(lambda task: None)
-    with pytest.raises(AuthError):
-        worker.run()
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(worker.run)
+        try:
+            assert isinstance(running.exception(20.0), AuthError)
+        finally:
+            worker.stop()

@@ -25,7 +25,7 @@ from holdfast.store.postgres import PostgresStore
 from holdfast.store.postgres import store as stores
 from holdfast.store.postgres.transaction import PostgresTransaction
 from tests.support import Keep, a_lease, check_log, claim, empty, every, heartbeat, idle_lane
-from tests.task_commands import begin, create, take
+from tests.task_commands import beat, begin, create, take
 
 STEPPED_CLOCK = """
 CREATE TABLE test_step (microseconds bigint);
@@ -151,6 +151,18 @@ def test_a_small_step_forward_moves_the_limit_of_an_attempt_no_further_than_the_
     after = {task.id: task.run_until for task in every(store, Task)}
     assert after["free"] > before["free"] + SECOND
     assert after["near"] == deadline_at
+    check_log(store)
+
+
+@pytest.mark.parametrize("step", [+1.5, +30.0, +3_600.0])
+def test_a_step_forward_takes_no_time_from_an_attempt_with_a_limit(store, set_clock, step):
+    lane = WorkedLane(store)
+    lane.work(create("t1", lease_duration=300 * SECOND, max_run=600 * SECOND))
+    lane.work(take("work", seed="s1"))
+    (before,) = every(store, Task)
+    set_clock(step)
+    (renewed,) = lane.work(beat("t1", "s1"))
+    assert renewed.task.run_until >= before.run_until + int((step - 1) * SECOND)
     check_log(store)
 
 

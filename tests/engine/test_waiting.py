@@ -9,7 +9,9 @@ import pytest
 from holdfast.core.errors import Draining, TooManyWaiters
 from holdfast.core.row import SECOND
 from holdfast.engine.command import Held
+from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.job_claims import Claimed
+from holdfast.engine.verbs.jobs import Changed
 from holdfast.engine.verbs.locks import ReleaseLock
 from holdfast.engine.waiting import names as waiting
 from holdfast.store.postgres import watcher
@@ -49,8 +51,9 @@ def start_waiters(engine, sink, *lease_ids, wait_seconds=20.0, **more):
     """Start waiting callers, in order."""
     sent = []
     for place, lease_id in enumerate(lease_ids, 1 + engine.name_waiters.length(KEY)):
-        sent.append(sink.send(engine, claim("job", lease_id, **more), wait_seconds))
-        wait_until(lambda place=place: engine.name_waiters.length(KEY) == place)
+        ticket, future = sink.send(engine, claim("job", lease_id, **more), wait_seconds)
+        sent.append((ticket, future))
+        wait_until(lambda place=place, future=future: engine.name_waiters.length(KEY) == place or future.done())
     return sent
 
 
@@ -232,3 +235,21 @@ def test_waiters_that_time_out_as_the_job_is_freed_are_each_answered_once(engine
         time.sleep(0.02)
         assert sorted(ticket.slot for ticket, _ in sink.replies) == list(range(30))
         assert sum(isinstance(outcome, Claimed) for _, outcome in sink.replies) <= 1
+
+
+def test_the_last_try_of_a_waiter_overtakes_nobody(opened):
+    """Its time is over after the job was released, and before the claim of the first waiter runs."""
+    engine, sink = Engine(opened("memory")), Keep()
+    engine.watch()
+    lane = engine.lanes.all[0]
+    engine.submit(claim("job", "l0"), sink)
+    for lease_id in ("w1", "w2"):
+        lane.run(engine._backlog.take(0))
+        ticket = engine.submit(claim("job", lease_id), sink, wait_seconds=30.0)
+    lane.run(engine._backlog.take(0))
+    engine.submit(release("job", "l0"), sink)
+    engine.name_waiters._time_out(ticket)
+    while batch := engine._backlog.take(0):
+        lane.run(batch)
+    outcomes = [(each.command.lease_id, type(outcome)) for each, outcome in sink.replies]
+    assert sorted(outcomes, key=str) == [("l0", Claimed), ("l0", Changed), ("w1", Claimed), ("w2", Held)]

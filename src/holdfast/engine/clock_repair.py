@@ -22,9 +22,9 @@ from holdfast.core.principal import Principal
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import LIVE_STATES, Task, limit_after_clock_step
+from holdfast.core.task import LIVE_STATES, Task
 from holdfast.engine.command import Command
-from holdfast.engine.expiry import GiveGrace, was_live
+from holdfast.engine.expiry import GiveGrace, was_live, with_limit_after_clock_step
 from holdfast.engine.view import View
 from holdfast.store.contract import Reader, Store
 from holdfast.store.needs import AllNeeds, Needs
@@ -135,9 +135,8 @@ class MoveDeadline(Command[bool], frozen=True):
         """The row with its deadline moved, and the end of its offer."""
         if isinstance(row, Session):
             return replace(row, expires_at=after_clock_step(expires_at, row.ttl, self.step, now))
-        if isinstance(row, Task) and row.run_until is not None and row.max_run is not None:
-            until = after_clock_step(row.run_until, row.max_run, self.step, now)
-            row = replace(row, run_until=limit_after_clock_step(row, until))
+        if isinstance(row, Task):
+            row = with_limit_after_clock_step(row, self.step, now)
         ttl = offers.longest(row, ttl_of(row))
         moved = replace(row, expires_at=after_clock_step(expires_at, ttl, self.step, now))
         return offers.with_end(moved, lambda offer: after_clock_step(offer.until, offer.lasts, self.step, now))
@@ -155,5 +154,5 @@ def step_commands(store: Store, step: Instant) -> list[Command[Any]]:
         keys = reader.held_at(before_step)
     log.warning("the database's clock was set by %+.1f s: deadlines of %d holders follow", step / SECOND, len(keys))
     if step > GRACE_STEP:
-        return [GiveGrace(account=key[1], cause=_STEP, key=key, last_beat=before_step) for key in keys]
+        return [GiveGrace(account=key[1], cause=_STEP, key=key, last_beat=before_step, clock_step=step) for key in keys]
     return [MoveDeadline(account=key[1], cause=_STEP, key=key, step=step) for key in keys]

@@ -8,7 +8,7 @@ from holdfast.core import lease as leases
 from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
-from holdfast.core.deadlines import ttl_of
+from holdfast.core.deadlines import after_clock_step, ttl_of
 from holdfast.core.lease import EXPIRED, JOB, SESSION_ENDED, Lease
 from holdfast.core.reservation import holding
 from holdfast.core.reservation import row as reservations
@@ -196,6 +196,8 @@ class GiveGrace(Command[bool], frozen=True):
 
     A server may have run for a while after its last heartbeat, so a row that changed then is not skipped.
     """
+    clock_step: Instant = 0
+    """By how much the store's clock was set forward: the limit of an attempt follows; after an outage it does not."""
 
     def needs(self) -> Needs:
         """The row."""
@@ -208,11 +210,24 @@ class GiveGrace(Command[bool], frozen=True):
             return False
         if self.unless_changed_since and row.changed_at > self.last_beat + OUTAGE_SECONDS * SECOND:
             return False
+        after: Row = row
+        if isinstance(row, Task) and self.clock_step:
+            after = row = with_limit_after_clock_step(row, self.clock_step, view.now)
         until = view.now + grace(view.now - self.last_beat, ttl_of(row))
-        if (row.expires_at or 0) >= until:
+        if (row.expires_at or 0) < until:
+            after = _with_grace(row, until, self.last_beat)
+        if after == view.at(self.key):
             return False
-        view.put(_with_grace(row, until, self.last_beat), "extended")
+        view.put(after, "extended")
         return True
+
+
+def with_limit_after_clock_step(task: Task, step: Instant, now: Instant) -> Task:
+    """The task with the limit of its attempt after the store's clock was set forward, or back if `step` is negative."""
+    if task.run_until is None or task.max_run is None:
+        return task
+    until = after_clock_step(task.run_until, task.max_run, step, now)
+    return replace(task, run_until=tasks.limit_after_clock_step(task, until))
 
 
 def _with_grace(row: Lease | Task | Session | Reservation, until: Instant, last_beat: Instant) -> Row:

@@ -131,3 +131,25 @@ def test_a_repeated_claim_still_leaves_the_queue_when_the_first_one_has_ended():
     assert (second[0], third[0], third[1]["message"]) == (499, 200, "no_tasks")
     assert the_task(app).state == PENDING
     app.close()
+
+
+def test_a_repeated_claim_that_does_not_wait_ends_every_wait_under_its_key():
+    """The repetition that waits leaves first. The first must not go on waiting when the third is told of nothing."""
+    app, gone = InProcessApp(Settings(root_key=KEY)), asyncio.Event()
+
+    async def repeat_twice():
+        app.ctx.open()
+        first = asyncio.ensure_future(claim_task(app, b'{"types": ["work"], "wait_seconds": 20}'))
+        await queued(app, 1)
+        second = asyncio.ensure_future(claim_task(app, b'{"types": ["work"], "wait_seconds": 20}', gone))
+        await queued(app, 2)
+        gone.set()
+        await asyncio.wait_for(second, 10)
+        third = await claim_task(app, b'{"types": ["work"]}')
+        await create_task(app)
+        return await asyncio.wait_for(first, 10), third
+
+    first, third = app.runner.run(repeat_twice())
+    assert (first[0], third[0], third[1]["message"]) == (499, 200, "no_tasks")
+    assert the_task(app).state == PENDING
+    app.close()

@@ -113,18 +113,17 @@ class NameWaiters(Waiters):
         self._restrict(head)
         return [head]
 
-    def _restrict(self, head: Ticket) -> None:
-        """Let a claim of several names take only those whose queue it heads."""
-        if len(head.wait_keys) == 1:
-            return
+    def _restrict(self, ticket: Ticket) -> None:
+        """Let a claim take only names whose queue it heads: it must overtake nobody."""
         behind = set()
-        for key in head.wait_keys:
+        for key in ticket.wait_keys:
             queue = self._queues[key]
-            if queue.tickets[0] is head:
+            if queue.tickets[0] is ticket:
                 queue.is_trying = True
             else:
                 behind.add(key)
-        head.command = head.waiting_command.yield_to_waiters(frozenset(behind))
+        command = ticket.waiting_command
+        ticket.command = command.yield_to_waiters(frozenset(behind)) if behind else command
 
     def _tickets(self) -> Iterator[Ticket]:
         return iter({id(ticket): ticket for queue in self._queues.values() for ticket in queue.tickets}.values())
@@ -183,5 +182,4 @@ class NameWaiters(Waiters):
         """Do nothing: the queue's state changes when the ticket keeps waiting or leaves."""
 
     def _mark_last_try(self, ticket: Ticket) -> None:
-        for queue in map(self._queues.__getitem__, ticket.wait_keys):
-            queue.is_trying = queue.is_trying or queue.tickets[0] is ticket
+        self._restrict(ticket)

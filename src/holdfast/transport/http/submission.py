@@ -37,8 +37,8 @@ class Submission:
         self._traces = traces
         self._sink: EventLoopSink | None = None
         self._in_flight: dict[tuple[str, str], asyncio.Future[Any]] = {}
-        self._waiting: dict[tuple[str, str, str], Callable[[], None]] = {}
-        """Ends the wait of a request in a queue, by account, Idempotency-Key and hash of the request."""
+        self._waiting: dict[tuple[str, str, str], list[Callable[[], None]]] = {}
+        """Ends the waits of a request and of its repetitions, by account, Idempotency-Key and hash of the request."""
 
     def open(self, loop: asyncio.AbstractEventLoop) -> None:
         """Deliver outcomes to this event loop."""
@@ -67,7 +67,7 @@ class Submission:
         """
         if command.once is None:
             return await self.run(command)
-        if end_wait := self._waiting.get(_waiting_key(command)):
+        for end_wait in [*self._waiting.get(_waiting_key(command), ())]:
             end_wait()
         key = (command.account, command.once.key)
         deadline = time.monotonic() + IN_FLIGHT_SECONDS
@@ -102,13 +102,15 @@ class Submission:
 
         waiting_key = _waiting_key(command)
         if command.once is not None:
-            self._waiting[waiting_key] = end_wait
+            self._waiting.setdefault(waiting_key, []).append(end_wait)
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
             await let_disconnect_arrive()
         finally:
-            if self._waiting.get(waiting_key) is end_wait:
-                del self._waiting[waiting_key]
+            if command.once is not None:
+                self._waiting[waiting_key].remove(end_wait)
+                if not self._waiting[waiting_key]:
+                    del self._waiting[waiting_key]
             # The caller disconnected, perhaps at the moment of the grant; or this server stops and cancels the request.
             is_gone = disconnect.done() or not future.done()
             if is_gone:
