@@ -307,22 +307,23 @@ def test_a_request_without_an_answer_leaves_time_for_the_shortest_lease(recorded
 def test_the_asyncio_client_renews_a_lease_that_is_claimed_when_the_only_other_one_was_lost(name):
     """The task that renews has ended with the lost lease, whose block goes on."""
 
-    async def until(true):
-        async with asyncio.timeout(10):
-            while not true():
-                await asyncio.sleep(0.01)
+    class Renewed(AsyncRecordingTransport):
+        async def send(self, request, seconds):
+            if request.target.endswith("next/heartbeat"):
+                renewed.set()
+            return await super().send(request, seconds)
+
+    renewed = asyncio.Event()
 
     async def scenario():
-        transport = AsyncRecordingTransport()
-        async with AsyncClient(transport=transport) as client:
+        async with AsyncClient(transport=Renewed()) as client:
             with pytest.raises(LeaseLost):  # at the end of the block of the lost one
                 async with client.job(f"{name}/lost", "me", ttl=1) as lost:
                     await client.force_release_job(f"{name}/lost", "we need it")
                     with pytest.raises(LeaseLost):
                         await lost.renew()
-                    await until(client.renewals._task.done)
+                    await asyncio.wait({client.renewals._task}, timeout=10)
                     async with client.job(f"{name}/next", "me", ttl=1) as job:
-                        await until(lambda: transport.count("next/heartbeat") or job.remaining == 0)
-                        assert transport.count("next/heartbeat")
+                        await asyncio.wait_for(renewed.wait(), job.remaining)
 
     asyncio.run(scenario())
