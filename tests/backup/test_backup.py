@@ -1,5 +1,6 @@
 """A backup is one snapshot of a store, and the file is complete or absent."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -146,3 +147,33 @@ def test_a_file_that_another_run_completes_is_not_emptied(tmp_path, monkeypatch)
     with pytest.raises(CopyRefused), files.write_atomically(path, replace=False):
         assert path.read_bytes() == b"all of the other run"
     assert path.read_bytes() == b"all of the other run"
+
+
+def test_a_file_that_another_run_is_writing_is_left_as_it_is(tmp_path):
+    path = tmp_path / "copy"
+    with files.write_atomically(path, replace=False) as partial:
+        partial.write_bytes(b"all of the first run")
+        with (
+            pytest.raises(CopyRefused, match="another process is writing"),
+            files.write_atomically(path, replace=False),
+        ):
+            pass
+        assert partial.read_bytes() == b"all of the first run"
+    assert path.read_bytes() == b"all of the first run"
+
+
+@pytest.mark.parametrize("replace", [False, True], ids=["new", "replaced"])
+def test_a_file_is_flushed_before_it_gets_its_name_and_its_folder_after_that(replace, tmp_path, monkeypatch):
+    path, flush, flushed = tmp_path / "copy", os.fsync, []
+    if replace:
+        path.write_bytes(b"the former one")
+
+    def record_then_flush(file):
+        flushed.append((os.fstat(file).st_ino, path.exists() and path.read_bytes()))
+        flush(file)
+
+    monkeypatch.setattr(files.os, "fsync", record_then_flush)
+    with files.write_atomically(path, replace=replace) as partial:
+        partial.write_bytes(b"the new one")
+    before = b"the former one" if replace else False
+    assert flushed == [(path.stat().st_ino, before), (tmp_path.stat().st_ino, b"the new one")]

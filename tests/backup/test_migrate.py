@@ -1,8 +1,11 @@
 """A migrated store has exactly the records of its source, and continues its counters."""
 
+import psycopg
 import pytest
+from psycopg.errors import LockNotAvailable
 
 import holdfast
+from holdfast.backup import postgres_source
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.migrate import migrate
 from holdfast.engine.verify import verify
@@ -67,3 +70,23 @@ def test_a_database_that_is_not_empty_is_refused(new_store_settings):
 def test_a_migration_between_two_postgresql_databases_is_refused(new_store_settings):
     with pytest.raises(CopyRefused, match="pg_dump"):
         migrate(fill(new_store_settings("postgres")), new_store_settings("postgres"), no_report)
+
+
+def test_nothing_is_committed_between_the_snapshot_of_a_migration_and_its_lock_on_the_log(
+    new_store_settings, monkeypatch
+):
+    """The copy would lack what a server commits between the two, if the server stops before it is looked for."""
+    source, target = fill(new_store_settings("postgres")), new_store_settings("sqlite")
+    check, seen = postgres_source.check_schema, []
+
+    def write_then_check(*schema):  # the source has read something: it has its snapshot
+        with psycopg.connect(source.store) as server, pytest.raises(LockNotAvailable) as refused:
+            server.execute("LOCK TABLE event_counters IN ROW EXCLUSIVE MODE NOWAIT")  # as every writer does
+        seen.append(refused)
+        check(*schema)
+
+    monkeypatch.setattr(postgres_source, "check_schema", write_then_check)
+    migrate(source, target, no_report)
+    monkeypatch.undo()
+    assert seen
+    assert_same(source, target)

@@ -1,5 +1,6 @@
 """A restored store has the records of its backup, advanced counters, and is complete or absent."""
 
+import fcntl
 from contextlib import closing
 from pathlib import Path
 
@@ -26,7 +27,8 @@ from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import Obstructed
 from holdfast.engine.verify import verify
-from holdfast.settings import Settings
+from holdfast.settings import Settings, sqlite_path
+from holdfast.store.sqlite import SqliteStore
 from tests.backup.sample_store import fill, newest_token, no_report, opened
 from tests.reservation_commands import extend, release_paths, renew, reserve
 from tests.support import (
@@ -39,10 +41,12 @@ from tests.support import (
     claim,
     every,
     heartbeat,
+    in_background,
     put,
     release,
     run,
     transact,
+    wait_until,
 )  # fmt: skip
 from tests.task_commands import beat, begin, close_session, complete, create, heartbeat_session, take_this
 
@@ -112,6 +116,50 @@ def test_an_existing_store_is_replaced_only_with_replace(kind, taken_backup, new
     with opened(target) as store:
         assert verify(store).differences == []
         assert not [row for row in every(store, Lease) if row.id.startswith("mine")]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_event_numbers_that_the_replaced_store_has_used_are_not_given_again(kind, taken_backup, new_store_settings):
+    target, last = new_store_settings(kind), []
+    for _ in range(2):
+        restore(target, taken_backup[1], no_report, replace=True)
+        with opened(target) as store:
+            last.append({mark.account: mark.seq for mark in every(store, Event) if mark.kind == RESTORED})
+    first, second = last
+    assert first.keys() == second.keys() == {ACCOUNT, "acct_ünï"}
+    assert all(first[account] + MIN_JUMP < second[account] for account in first)
+
+
+def test_a_server_that_starts_while_its_store_is_replaced_opens_the_new_one(taken_backup, new_store_settings):
+    source, file = taken_backup
+    target = new_store_settings("sqlite")
+    with opened(target) as store:
+        run(store, claim("lost", "l1"))
+    path, opening = sqlite_path(target.store), []
+
+    def open_and_read():
+        starting = SqliteStore(path)
+        starting.wait_seconds = 60.0
+        starting.open()
+        with closing(starting):
+            return {row.id for row in every(starting, Lease)}
+
+    def a_server_starts(*_):
+        opening.append(in_background(open_and_read))
+        wait_until(lambda: is_locked(path.with_name(path.name + "-turn")), 5)  # it waits in the queue of writers
+
+    restore(target, file, once_only(a_server_starts), replace=True)
+    with opened(source) as store:
+        assert opening[0].result(10) == {row.id for row in every(store, Lease)}
+
+
+def is_locked(path):
+    with path.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def test_a_link_to_a_store_leads_to_the_restored_store(taken_backup, tmp_path):

@@ -18,6 +18,7 @@ from holdfast.client.errors import HoldfastError
 from tests.client.child_process import read_jobs
 from tests.client.ways import KEY, url_of
 from tests.proof_size import sized
+from tests.support import in_background
 
 CHILDREN, CALLS = 3, sized(8, 60)
 CHILD_SECONDS = 20
@@ -141,6 +142,15 @@ def test_a_stream_of_the_parent_goes_on_after_a_child_closed_the_client(http_cli
     assert in_child(http_client.close)() == {"result": None}
     http_client.force_release_job("followed-over-a-fork", "to see the next event")
     assert next(events).kind == "lease.forced"
+
+
+def test_a_child_that_reads_on_in_a_stream_of_its_parent_takes_no_event_from_it(http_client):
+    http_client.claim_job("read-over-a-fork", "me")
+    events = http_client.follow(after=0, subject="lease:read-over-a-fork")
+    assert next(events).kind == "lease.claimed"
+    http_client.force_release_job("read-over-a-fork", "to see the next event")
+    assert in_child(lambda: next(events).kind)() == {"result": "lease.forced"}
+    assert in_background(lambda: next(events).kind).result(5) == "lease.forced"
 
 
 @pytest.mark.parametrize("opened", [holdfast.open, holdfast.open_async])

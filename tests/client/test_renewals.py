@@ -321,3 +321,28 @@ def test_a_request_without_an_answer_leaves_time_for_the_shortest_lease(recorded
         stay_held(leases, 2)
     assert max(timeouts) <= 0.6
     assert renewal_schedule.LONGEST_REQUEST < 0.3 * 3600
+
+
+def test_the_asyncio_client_renews_a_lease_that_is_claimed_when_the_only_other_one_was_lost(name):
+    """The task that renews has ended with the lost lease, whose block goes on."""
+
+    class Renewed(AsyncRecordingTransport):
+        async def send(self, request, seconds):
+            if request.target.endswith("next/heartbeat"):
+                renewed.set()
+            return await super().send(request, seconds)
+
+    renewed = asyncio.Event()
+
+    async def scenario():
+        async with AsyncClient(transport=Renewed()) as client:
+            with pytest.raises(LeaseLost):  # at the end of the block of the lost one
+                async with client.job(f"{name}/lost", "me", ttl=1) as lost:
+                    await client.force_release_job(f"{name}/lost", "we need it")
+                    with pytest.raises(LeaseLost):
+                        await lost.renew()
+                    await asyncio.wait({client.renewals._task}, timeout=10)
+                    async with client.job(f"{name}/next", "me", ttl=1) as job:
+                        await asyncio.wait_for(renewed.wait(), job.remaining)
+
+    asyncio.run(scenario())

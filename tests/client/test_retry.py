@@ -8,7 +8,7 @@ from holdfast.client import retry
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.event_stream import StreamState
 from holdfast.client.leases.state import LeaseState, Terms
-from holdfast.client.request import Answer
+from holdfast.client.request import Answer, find_operation, is_repeatable
 from holdfast.client.retry import AnswerLost, Call, NotSent
 
 SAFE = ("create_task", {"type": "x", "payload": {}})
@@ -54,6 +54,18 @@ def test_only_requests_that_cannot_apply_twice_are_repeated(operation, outcome, 
     else:
         with pytest.raises(error):
             call(operation).evaluate(outcome)
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("create_key", "create_webhook", "create_lock_webhook", "register", "register_user", "checkout"),
+        *("begin_session", "open_session", "offer_job", "offer_task", "offer_reservation", "campaign"),
+        *("rotate_key", "rotate_own_key", "rotate_token", "rotate_webhook_secret", "replay_deliveries", "test_webhook"),
+    ],
+)
+def test_a_request_that_makes_something_new_each_time_is_not_repeated(operation):
+    assert not is_repeatable(find_operation(operation))
 
 
 def test_pauses_grow_within_their_bounds_and_are_random():

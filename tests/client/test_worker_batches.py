@@ -9,6 +9,7 @@ import pytest
 
 import holdfast
 from holdfast.client.errors import Limited
+from holdfast.client.leases import renewals
 from holdfast.client.request import Answer
 from holdfast.client.worker.claims import AbandonableClaims
 from holdfast.client.worker.outcomes import Outcomes
@@ -256,3 +257,19 @@ def test_tasks_that_cannot_finish_in_time_are_all_released(recorded, transport, 
         after = recorded.check_task_status(task)
         assert (after["status"], after["attemptCount"]) == ("pending", 0)
     assert transport.count("/v1/tasks/batch") == 1
+
+
+def test_a_task_is_renewed_until_its_outcome_is_recorded(recorded, transport, name, monkeypatch):
+    monkeypatch.setattr(renewals, "IDLE_SECONDS", 0.01)  # so that the thread sees at once what is due
+    worker, leases = holdfast.Worker(recorded), []
+    worker.task(name)(lambda context: leases.append(context.lease))
+
+    def record_after_a_renewal(request):
+        if request.target.endswith("/complete"):
+            leases[0].state._clock.due = 0.0
+            wait_until(lambda: transport.count("/heartbeat"), 5)
+
+    transport.answer_instead = record_after_a_renewal
+    task = recorded.create_task(name, {})
+    assert worker.run_until_idle() == 1
+    assert recorded.check_task_status(task["id"])["status"] == "completed"

@@ -1,12 +1,17 @@
 """What a handler can do with its context, and a worker that runs until it is idle, on a store in memory."""
 
+import asyncio
 import threading
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 import holdfast
-from holdfast.client.errors import Limited
+from holdfast.client.errors import LeaseLost, Limited
+from holdfast.client.leases.clock import now
+from holdfast.client.leases.state import Duration
+from holdfast.client.worker import handlers
 from holdfast.client.worker.claims import AbandonableClaims
 from tests.client.ways import KEY, working
 from tests.support import wait_until
@@ -102,6 +107,33 @@ def test_an_offer_that_is_withdrawn_leaves_the_task_with_its_handler(recorded):
         task = recorded.create_task(kind, {})
         worker.run_until_idle()
         assert recorded.check_task_status(task["id"])["result"] == {"kept": True}
+
+
+@contextmanager
+def running_loop():
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+
+
+def test_an_async_handler_is_cancelled_when_its_lease_ends_however_seldom_it_is_looked_at(recorded, monkeypatch):
+    monkeypatch.setattr(handlers, "POLL_SECONDS", 60.0)
+
+    async def work(context):
+        await asyncio.sleep(3)
+
+    recorded.create_task("x", {})
+    handler = handlers.Handler(work, lambda payload: payload)
+    with running_loop() as loop, recorded.task("x") as task:
+        task.state.renewed(now(), Duration(ttl=0.1, every=60.0), {})
+        with pytest.raises(LeaseLost):
+            handler.run(task, loop)
 
 
 # -- run_until_idle ----------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from holdfast.client.client import Client
 from holdfast.client.embedded import EmbeddedTransport, SeparateEmbeddedTransport
 from holdfast.client.errors import AuthError, Unreachable
 from holdfast.client.leases.claims import TaskClaim
+from holdfast.client.request import build_request, find_operation
 from holdfast.client.retry import AnswerLost
 from holdfast.client.worker import run as run_module
 from holdfast.client.worker.claims import CLAIM_SECONDS, AbandonableClaims
@@ -172,6 +173,21 @@ def test_a_claimed_task_is_counted_from_the_sending_of_the_claim(recorded, slow_
     (task,) = AbandonableClaims(recorded).claim(TaskClaim((name,), "w", {}), 1, wait=0.0)
     assert times == [100.0, 120.0]
     assert 9 < task.remaining <= 10
+
+def test_a_claim_that_begins_while_its_worker_is_stopped_is_ended(memory, name):
+    transport = memory._transport.separate()
+
+    class ClosedMeanwhile(set):
+        """The claims under way: the worker stops when the new one is about to be among them."""
+
+        def add(self, leave):
+            transport.close()
+            super().add(leave)
+
+    transport._leave = ClosedMeanwhile()
+    fields = {"type": name, "worker_id": "w", "wait_seconds": 3}
+    with pytest.raises(AnswerLost):
+        transport.send(build_request(find_operation("claim_task"), fields), 10.0)
 
 
 def test_a_worker_that_cannot_reach_its_server_stops_before_its_retries_end(name, caplog):
