@@ -201,6 +201,7 @@ def test_the_diagram_of_a_reservation_is_what_core_does():
     request = Request(space="s", mode="exclusive", paths=("a", "b"), owner="o", principal="p", ttl=10)
     waits = reserving.wait("default", "r", request, [], 0)
     held = reserving.grant(waits, request, proof="x", token=1, now=1)
+    taken = reserving.hand_over(held, owner="o2", principal="p", session=None, ttl=10, proof="y", token=2, now=5)
 
     def state(row: Reservation) -> str:
         return {"reserved": "held"}.get(status_of(row, 5), status_of(row, 5))
@@ -211,6 +212,7 @@ def test_the_diagram_of_a_reservation_is_what_core_does():
         ("waiting", state(held), "reserved"),
         ("waiting", state(reserving.end(waits, "any", now=5)), reserving.end(waits, "any", now=5).ended_how),
         ("held", state(reserving.renew(held, ttl=None, now=5)), "renewed"),
+        ("held", state(taken), "handed over"),
         ("held", state(reserving.remove_paths(held, ["a"])), "reduced"),
         ("held", state(reserving.add_paths(held, ["c"])), "enlarged"),
         ("ended", "[*]", ""),

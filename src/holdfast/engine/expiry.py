@@ -45,7 +45,7 @@ def expire_task_if_due(view: View, task: Task) -> Task:
 
 
 def expire_reservation_if_due(view: View, row: Reservation) -> Reservation:
-    """The reservation. If it has expired, or its wait has had no sign of life, it is ended first."""
+    """The reservation. If it has expired, or its wait was not renewed, it is ended first."""
     if not reservations.is_due(row, view.now):
         return row
     return view.put(holding.end(row, EXPIRED, now=view.now), EXPIRED if row.proof else reservations.LEFT)
@@ -119,7 +119,7 @@ class ExpireLease(Command[bool], frozen=True):
 
 
 class ExpireReservation(Command[bool], frozen=True):
-    """End an expired reservation, or a wait without a sign of life; does nothing if it was renewed meanwhile."""
+    """End an expired reservation, or a wait that was not renewed; does nothing if it was renewed meanwhile."""
 
     urgent = True
     waits_for_locks = False  # the next pass of the sweep tries again

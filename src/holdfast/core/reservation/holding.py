@@ -94,9 +94,9 @@ def describe(mine: Sequence[Pattern], others: Iterable[Reservation]) -> tuple[Co
 def check_room(use: SpaceUse, *, waits: bool) -> None:
     """Refuse one more reservation, or one more wait, in a space that has no room for it."""
     if waits and use.waiting >= MAX_WAITING:
-        raise SpaceFull(f"{MAX_WAITING} reservations of the space wait, which is the most", retry_after=5)
+        raise SpaceFull(f"the space already has {MAX_WAITING} waiting requests, the limit", retry_after=5)
     if not waits and use.held >= MAX_HELD:
-        raise SpaceFull(f"the space has {MAX_HELD} reservations, which is the most", retry_after=5)
+        raise SpaceFull(f"the space already has {MAX_HELD} reservations, the limit", retry_after=5)
 
 
 def check_broad(mine: Sequence[Pattern], others: Iterable[Reservation], now: Instant, *, waits: bool) -> None:
@@ -109,7 +109,7 @@ def check_broad(mine: Sequence[Pattern], others: Iterable[Reservation], now: Ins
     counts = is_waiting if waits else leases.is_live
     if sum(counts(other, now) and is_broad(other) for other in others) >= MAX_BROAD:
         raise SpaceFull(
-            f"the space has {MAX_BROAD} reservations with a pattern that begins with a wildcard, which is the most:"
+            f"the space already has {MAX_BROAD} reservations with a pattern that begins with a wildcard, the limit:"
             " begin your patterns with the name of a folder",
             retry_after=5,
         )

@@ -42,7 +42,10 @@ def complete(task: Task, *, result: str | None, output_id: str | None, now: Inst
 
 
 def check_same_result(task: Task, *, result: str | None, output_id: str | None) -> None:
-    """Refuse to complete a task again with another result: answered as a repeat, it would be lost without a word."""
+    """Refuse to complete a task again with another result.
+
+    Answered as a repeat, the new result would be dropped silently.
+    """
     same = result is None or _canonical(result) == _canonical(task.result)
     if not same or output_id not in {None, task.output_id}:
         raise InvalidTransition("this task is completed already, with another result", state=task.state)

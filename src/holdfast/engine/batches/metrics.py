@@ -137,7 +137,7 @@ def _classify(outcome: Any) -> _Class:
 
 
 def _family(step: Step) -> str:
-    """The family of a step: job, lock, election, task or session; empty for other rows."""
+    """The family of a step: job, lock, election, reservation, task or session; empty for other rows."""
     row_type = type(step.after)
     if row_type is Lease:
         return step.after.kind or step.before.kind or ""  # type: ignore[attr-defined]

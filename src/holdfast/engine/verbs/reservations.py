@@ -25,7 +25,7 @@ from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
 CALLER_LEFT = "the caller left"
-"""Why a wait ended that nobody may continue. One without a sign of life may be begun again by its caller."""
+"""Why a wait ended that nobody may continue. One that was not renewed may be begun again by its caller."""
 
 
 class ReservationOutcome(Outcome, frozen=True, kw_only=True):
@@ -105,7 +105,7 @@ class HeartbeatReservation(HolderOfReservation, frozen=True, kw_only=True):
 
     @property
     def stores_answer(self) -> bool:
-        """Never: renewing twice is renewing once."""
+        """Never: repeating a renewal is harmless."""
         return False
 
     def decide(self, view: View) -> ChangedReservation:

@@ -92,7 +92,10 @@ class HeartbeatTask(HolderCommand, frozen=True):
 
     @property
     def stores_answer(self) -> bool:
-        """Only if it carries something: renewing twice is renewing once, and renewals are many."""
+        """Only if it has a note, checkpoint or progress.
+
+        Repeating a plain renewal is harmless, and renewals are frequent.
+        """
         return self.handover != Handover()
 
     def replay(self, view: View, answer: Answer) -> TaskOutcome | Replayed:

@@ -37,11 +37,11 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
         task = tasks.check_found(read_one_effective(reader, Task, account, task_id))
         return with_room(reader, account, [task])[0], reader.now
 
-    def is_expired(found: tuple[Task, Instant]) -> bool:
+    def is_finished(found: tuple[Task, Instant]) -> bool:
         return found[0].state in tasks.FINAL_STATES
 
     if wait:
-        task, now = await ctx.wait_for((Task.table, account, task_id), read_task, is_expired, wait, request)
+        task, now = await ctx.wait_for((Task.table, account, task_id), read_task, is_finished, wait, request)
     else:
         task, now = await ctx.read(read_task)
     return json_response(200, task_document(task, now), NO_STORE)
