@@ -11,7 +11,7 @@ Refused                       an ordinary answer: nothing was changed
 │   └── OfferRestricted       the offer is for another session
 ├── PaymentRequired           the plan does not allow it; waiting does not help
 │   ├── QuotaExceeded         the plan's tasks for this cycle are used up
-│   ├── PlanExpired           the plan that would have allowed it has lapsed
+│   ├── PlanExpired           the plan that would have allowed it has expired
 │   ├── PaymentFailed         the payment was not made; the purchase is unchanged
 │   └── PaymentsOff           this server takes no payments
 ├── Missing                   it does not exist, or belongs to another account: the answer is the same
@@ -146,7 +146,7 @@ class QuotaExceeded(PaymentRequired):
 
 
 class PlanExpired(PaymentRequired):
-    """The plan that would have allowed it has lapsed."""
+    """The plan that would have allowed it has expired."""
 
     code = "plan_expired"
     hint = "Renew the plan."

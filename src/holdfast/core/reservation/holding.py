@@ -1,4 +1,4 @@
-"""The life of a reservation: who is in its way, waiting, granting, renewing, changing its paths, ending."""
+"""The life of a reservation: its conflicts, waiting, granting, renewing, changing its paths, ending."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_COMPARED = 2_000
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A reservation that is in the way, and which patterns meet."""
+    """A conflicting reservation, and which patterns meet."""
 
     row: Reservation
     meetings: tuple[tuple[str, str], ...]
@@ -51,9 +51,9 @@ class Conflict(msgspec.Struct, frozen=True):
 def conflicts(
     mine: Sequence[Pattern], mode: str, others: Iterable[Reservation], *, arrived_at: Instant | None, now: Instant
 ) -> list[Reservation]:
-    """The reservations that are in the way: live, with a pattern that meets one of `mine`, and one side exclusive.
+    """The conflicting reservations: live, with a pattern that meets one of `mine`, and one side exclusive.
 
-    Those that wait are in the way of whoever arrived later; `arrived_at` is None for a caller that arrives now.
+    Those that wait conflict with whoever arrived later; `arrived_at` is None for a caller that arrives now.
     """
     candidates = {
         other.id: other

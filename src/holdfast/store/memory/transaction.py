@@ -229,7 +229,7 @@ class MemoryTransaction:
         self._drawn += count
         return list(range(first, first + count))
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Move the counter ahead."""
         self._drawn = max(self._drawn, floor)
 

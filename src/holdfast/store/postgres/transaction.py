@@ -179,7 +179,7 @@ class PostgresTransaction(RowLoading):
         tokens = self._run((queries.DRAW, (count,)))[0][0][0]
         return sorted(map(int, (tokens or b"").split(b",")))
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Move the sequence ahead, while no other transaction can draw from it; an abandoned one leaves a gap."""
         self._run((queries.LOCK_TOKENS, ()), (queries.RAISE_TOKENS, (floor,)))
 

@@ -133,7 +133,7 @@ class SqliteTransaction(KeyedLoading):
         self._token += count
         return list(range(first, first + count))
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Move the counter ahead."""
         self._token = max(self._token, floor)
 

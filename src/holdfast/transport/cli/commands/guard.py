@@ -15,7 +15,7 @@ from holdfast.owner import default_owner
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.credentials import address_of
 from holdfast.transport.cli.git import ask_git
-from holdfast.transport.cli.hooks.claims import describe, find_obstacles
+from holdfast.transport.cli.hooks.claims import describe, find_conflicts
 from holdfast.transport.cli.hooks.events import Hook, answer_decision, check_edit
 from holdfast.transport.cli.hooks.payload import Payload
 from holdfast.transport.cli.hooks.server import Refused, Server, Unanswered
@@ -95,15 +95,15 @@ def _guard_paths(invocation: Invocation, found: list[str]) -> int:
         server = Server(arguments["url"], arguments["key_file"])
         own = memory_of(server.url, arguments["owner"] or default_owner()).all() | environment_leases()
         required = bool(arguments["require_claim"])
-        obstacles = find_obstacles(server, space, paths, own, require_claim=required)
+        conflicts = find_conflicts(server, space, paths, own, require_claim=required)
     except (Unanswered, Refused) as error:
         print_message(f"holdfast: cannot check who has claimed these files: {escape(str(error))}")
         if arguments["if_unreachable"] == "refuse":
             return invocation.held_status(exit_status.UNREACHABLE)
         return exit_status.OK
-    if not obstacles:
+    if not conflicts:
         return exit_status.OK
-    print_message(f"holdfast: {describe(obstacles)}")
+    print_message(f"holdfast: {describe(conflicts)}")
     return invocation.held_status(exit_status.NOT_ALLOWED)
 
 

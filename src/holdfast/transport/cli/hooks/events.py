@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.client.lease_memory import JOB, RESERVATION, TASK, LeaseMemory
 from holdfast.space import InvalidSpaceFile, find_space
 from holdfast.transport.cli.hooks import answers
-from holdfast.transport.cli.hooks.claims import describe, find_obstacles
+from holdfast.transport.cli.hooks.claims import describe, find_conflicts
 from holdfast.transport.cli.hooks.payload import Payload
 from holdfast.transport.cli.hooks.server import Refused, Server, Unanswered
 from holdfast.transport.cli.hooks.window import Window
@@ -65,11 +65,11 @@ def check_edit(hook: Hook) -> Decision:
         return Decision()
     try:
         space = find_space(hook.payload.folder)
-        obstacles = find_obstacles(hook.server, space, paths, hook.window.held(), require_claim=hook.require_claim)
+        conflicts = find_conflicts(hook.server, space, paths, hook.window.held(), require_claim=hook.require_claim)
     except (Unanswered, Refused, InvalidSpaceFile) as error:
         text = f"Holdfast could not check who has claimed {escape(', '.join(paths))}: {escape(str(error))}"
         return Decision(text, hook.refuse_unreachable)
-    return Decision(describe(obstacles), refused=True) if obstacles else Decision()
+    return Decision(describe(conflicts), refused=True) if conflicts else Decision()
 
 
 def answer_decision(decision: Decision, style: str, event: str) -> answers.Answer:

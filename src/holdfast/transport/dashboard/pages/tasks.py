@@ -18,7 +18,7 @@ from holdfast.core.task import PHASES, STATES, Task, phase
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
 from holdfast.decoding import decode
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.cancelling import CancelTask, RequeueTask, ResolveTask
 from holdfast.operations.bounds import REASON, TASK_MAX_ATTEMPTS, TASK_PRIORITY
 from holdfast.store.contract import Reader
 from holdfast.store.contract.reads import usable_row, whole_history
