@@ -246,7 +246,7 @@ HAS_MINIMUM_SCHEMA = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('s
 NOW = "SELECT coalesce(CAST(? AS bigint), holdfast_now())"
 LOCK_TOKENS = "ALTER SEQUENCE fencing_tokens OWNED BY NONE"
 """Changes nothing, but keeps others from drawing until the end of the transaction: sequences have no LOCK."""
-RAISE_TOKENS = (
+ADVANCE_TOKENS = (
     "SELECT setval('fencing_tokens', greatest(last_value, $1::bigint), is_called OR last_value <= $1::bigint)"
     " FROM fencing_tokens"
 )

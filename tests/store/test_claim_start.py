@@ -10,7 +10,7 @@ from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite import ready_queries as ready
-from holdfast.store.sqlite.passed_over import PassedOver
+from holdfast.store.sqlite.claim_start import ClaimStarts
 from tests.engine.test_queues import limit, taken
 from tests.proof_size import sized
 from tests.support import run
@@ -98,8 +98,8 @@ def test_a_row_that_is_changed_outside_of_batches_is_found(flooded):
 
 
 def test_nothing_is_remembered_of_too_many_queues(monkeypatch):
-    monkeypatch.setattr("holdfast.store.sqlite.passed_over.MAX_QUEUES", 1)
-    known = PassedOver()
+    monkeypatch.setattr("holdfast.store.sqlite.claim_start.MAX_QUEUES", 1)
+    known = ClaimStarts()
     first = create("t1", concurrency_key="a").task
     for name in ("q1", "q2"):
         known.remember(("default", name), first, [])
