@@ -37,8 +37,8 @@ from holdfast.engine.verbs.jobs import HeartbeatJob, ReleaseJob
 from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.octostore_sessions import OpenSession
 from holdfast.engine.view import View
+from holdfast.store.concurrency_keys import WINDOW
 from holdfast.store.contract import Clock, Store
-from holdfast.store.key_limits import WINDOW
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore

@@ -9,17 +9,17 @@ from holdfast.core.event import Event
 from holdfast.core.holdings.lease_ids import session_lease_id
 from holdfast.core.lease import proof_of
 from holdfast.core.principal import Principal
-from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, APPROVAL_TEXT, Inquiry, Question
+from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, APPROVAL_TEXT, Question, QuestionContent
 from holdfast.core.row import SECOND, Instant
 from holdfast.core.session import Session
 from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.questions import AnswerQuestion, AskTask
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession, WriteContext
+from holdfast.engine.verbs.tasks.cancelling import CancelTask, RequeueTask, ResolveTask
 from holdfast.engine.verbs.tasks.claiming import ClaimTask, ClaimTasks, lease_id_from
 from holdfast.engine.verbs.tasks.creating import CreateTask
-from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
-from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask, UndeliverTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HeartbeatTask, ReleaseTask, UndeliverTask
 from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
 from holdfast.engine.verbs.tasks.plans import CreatePlan
 from tests.support import ACCOUNT, ALICE, CAUSE, START, every, transact
@@ -64,7 +64,7 @@ def create(
     once: Any = None,
     replaces: bool = False,
     after: Sequence[str] = (),
-    approval: Inquiry | None = None,
+    approval: QuestionContent | None = None,
     **task: Any,
 ) -> Any:
     """Create a task; `after` are those that it depends on."""
@@ -114,8 +114,8 @@ def fail(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> FailTask:
     return _held(FailTask, task_id, seed, more)
 
 
-def hand_back(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> HandBackTask:
-    return _held(HandBackTask, task_id, seed, more)
+def release_task(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> ReleaseTask:
+    return _held(ReleaseTask, task_id, seed, more)
 
 
 def undeliver(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> UndeliverTask:
@@ -123,14 +123,14 @@ def undeliver(task_id: str = "t1", seed: str | None = "s1", **more: Any) -> Unde
 
 
 def ask(task_id: str = "t1", seed: str | None = "s1", text: str = "Which one?", **more: Any) -> AskTask:
-    """Ask a person; fields of the inquiry and of the command may be mixed."""
+    """Ask a person; fields of the content and of the command may be mixed."""
     about = {name: more.pop(name) for name in ("choices", "deadline_at", "on_timeout") if name in more}
-    return _held(AskTask, task_id, seed, {"inquiry": Inquiry(text, **about)} | more)
+    return _held(AskTask, task_id, seed, {"content": QuestionContent(text, **about)} | more)
 
 
-def approval(text: str = APPROVAL_TEXT, **more: Any) -> Inquiry:
+def approval(text: str = APPROVAL_TEXT, **more: Any) -> QuestionContent:
     """An approval, for `create`."""
-    return Inquiry(text, APPROVAL_CHOICES, kind=APPROVAL, **more)
+    return QuestionContent(text, APPROVAL_CHOICES, kind=APPROVAL, **more)
 
 
 def answer(question: str, text: str = "a", by: str = "alice", **more: Any) -> AnswerQuestion:
@@ -196,7 +196,7 @@ def close_session(session_id: str = "s1", seed: str | None = "life-1", **more: A
     return _life(CloseSession, session_id, seed, more)
 
 
-HOLDER_VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": hand_back, "undeliver": undeliver}
+HOLDER_VERBS = {"heartbeat": beat, "complete": complete, "fail": fail, "release": release_task, "undeliver": undeliver}
 """The commands of a task's holder, by name."""
 
 

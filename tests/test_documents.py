@@ -176,20 +176,20 @@ def test_the_diagram_of_a_task_is_what_core_does():
         (held, taken, "handed over"),
         (held, task.complete(held, result=None, output_id=None, now=2), "completed"),
         (held, task.fail(held, reason=None, now=2), "failed"),
-        (held, task.hand_back(held, task.RELEASED, now=2), "released"),
+        (held, task.release(held, task.RELEASED, now=2), "released"),
         (held, task.undeliver(held, 2), "undelivered"),
         (held, task.ask(held, "q", now=2, wall=2), "asked"),
         (waiting, task.reject(waiting, Answered("q", "?", "reject", "p", 2)), "not approved"),
         (waiting, task.end_unanswered(waiting), "not answered"),
-        (held, task.lapse(held, 2), "expired"),
+        (held, task.expire(held, 2), "expired"),
         (held, task.end_by_restore(held, 2), "restored"),
         (last, dead, "last attempt failed"),
-        (last, task.lapse(last, 2), "last attempt expired"),
+        (last, task.expire(last, 2), "last attempt expired"),
         (held, task.fail(held, reason=None, now=2, permanent=True), "failed for good"),
         (held, task.force_cancel(held, 2), "forced"),
         (asked, task.fail(asked, reason=None, now=2), "asked to stop, then failed"),
-        (asked, task.hand_back(asked, task.RELEASED, now=2), "asked to stop, then released"),
-        (asked, task.lapse(asked, 2), "asked to stop, then expired"),
+        (asked, task.release(asked, task.RELEASED, now=2), "asked to stop, then released"),
+        (asked, task.expire(asked, 2), "asked to stop, then expired"),
         (asked, task.undeliver(asked, 2), "asked to stop, then undelivered"),
         (pending, task.cancel(pending), "cancelled"),
         (dead, task.requeue(dead, 3), "requeued"),
@@ -201,6 +201,7 @@ def test_the_diagram_of_a_reservation_is_what_core_does():
     request = Request(space="s", mode="exclusive", paths=("a", "b"), owner="o", principal="p", ttl=10)
     waits = reserving.wait("default", "r", request, [], 0)
     held = reserving.grant(waits, request, proof="x", token=1, now=1)
+    taken = reserving.hand_over(held, owner="o2", principal="p", session=None, ttl=10, proof="y", token=2, now=5)
 
     def state(row: Reservation) -> str:
         return {"reserved": "held"}.get(status_of(row, 5), status_of(row, 5))
@@ -211,6 +212,7 @@ def test_the_diagram_of_a_reservation_is_what_core_does():
         ("waiting", state(held), "reserved"),
         ("waiting", state(reserving.end(waits, "any", now=5)), reserving.end(waits, "any", now=5).ended_how),
         ("held", state(reserving.renew(held, ttl=None, now=5)), "renewed"),
+        ("held", state(taken), "handed over"),
         ("held", state(reserving.remove_paths(held, ["a"])), "reduced"),
         ("held", state(reserving.add_paths(held, ["c"])), "enlarged"),
         ("ended", "[*]", ""),

@@ -16,8 +16,8 @@ import msgspec
 from holdfast.operations.operation import OCTOSTORE, SYSTEM, Operation
 from holdfast.operations.table import OPERATIONS_BY_NAME
 from holdfast.transport.advice import orchestrion
-from holdfast.transport.advice.doors import Document, advise, request_of
-from holdfast.transport.cli.advice import CommandDoor
+from holdfast.transport.advice.wording import Document, advise, request_of
+from holdfast.transport.cli.advice import CommandWording
 from holdfast.transport.cli.table import VERBS, find_verb
 from holdfast.transport.mcp.arguments import choose_call
 from holdfast.transport.mcp.listed_tools import ListedTools
@@ -82,7 +82,7 @@ class BadAdvice(AssertionError):
 
 
 class Way(Protocol):
-    """One door: its rendering of an answer, and the request that its rendering of an action means."""
+    """One transport: its rendering of an answer, and the request that its rendering of an action means."""
 
     name: str
 
@@ -119,7 +119,7 @@ class Mcp:
         self._tools = self._listed.tools.by_name
 
     def show(self, document: Document, operation: str, subject: str) -> Document:
-        return advise(document, self._listed.door, operation, subject)
+        return advise(document, self._listed.wording, operation, subject)
 
     def parse(self, step: Document) -> tuple[Operation, dict[str, str]] | None:
         assert not step.keys() & {"method", "endpoint", "command"}, step
@@ -145,10 +145,10 @@ class CommandLine:
     name = "command line"
 
     def __init__(self) -> None:
-        self._door = CommandDoor()
+        self._wording = CommandWording()
 
     def show(self, document: Document, operation: str, subject: str) -> Document:
-        return advise(document, self._door, operation, subject)
+        return advise(document, self._wording, operation, subject)
 
     def parse(self, step: Document) -> tuple[Operation, dict[str, str]] | None:
         assert not step.keys() & {"method", "endpoint", "tool"}, step

@@ -25,7 +25,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.rollups import thread
 from holdfast.engine.verbs.locks import Delayed
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import Obstructed
+from holdfast.engine.verbs.reservations import FilesHeld
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.sqlite import SqliteStore
@@ -333,7 +333,7 @@ def test_a_restored_reservation_is_nobodys_and_its_paths_are_not_free_before_its
         (conflict,) = run(store, reserve("new", "docs/x")).conflicts
         until = conflict.row.expires_at
     with opened(source, DrivenClock(until - 1)) as store:
-        assert isinstance(run(store, reserve("new", "docs/x")), Obstructed)
+        assert isinstance(run(store, reserve("new", "docs/x")), FilesHeld)
     with opened(source, DrivenClock(until)) as store:
         assert isinstance(run(store, reserve("new", "docs/x", "src/a")), Reserved)
         assert verify(store).differences == []

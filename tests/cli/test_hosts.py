@@ -72,7 +72,7 @@ def test_every_host_is_configured_and_undo_leaves_git_status_clean(shell, reposi
     assert len(settings["hooks"]["Stop"]) == 2
     for name in ("AGENTS.md", "CLAUDE.md", "GEMINI.md", ".claude/skills/holdfast/SKILL.md"):
         assert "`claim_job`" in (repository / name).read_text()
-        assert "holdfast claim" not in (repository / name).read_text(), "one door: MCP"
+        assert "holdfast claim" not in (repository / name).read_text(), "one way: MCP"
     before = git(repository, "status", "--porcelain")
     again = shell("init", repository, "--yes", "--host", "all")
     assert "nothing to change" in again.err

@@ -10,10 +10,10 @@ from itertools import islice
 import pytest
 
 import holdfast
+from holdfast.client.asgi_request import MAX_UNREAD_CHUNKS
 from holdfast.client.embedded import CLOSE_SECONDS
 from holdfast.client.errors import AuthError, CursorTooOld, HoldfastError, Unreachable
 from holdfast.client.event_stream import StreamState
-from holdfast.client.exchange import MAX_UNREAD_CHUNKS
 from holdfast.client.sse import FrameParser
 from tests.client.ways import KEY, url_of
 from tests.compat.octostore.server import free_port

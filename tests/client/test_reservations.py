@@ -54,7 +54,7 @@ def test_held_says_which_files_are_in_the_way(client, space):
         ]
         assert caught.value.owner in {"agent-3", "agent-4"}
         assert caught.value.retry_after > 0
-        assert "1 more reservations are in the way" in str(caught.value)
+        assert "1 more conflicting reservations" in str(caught.value)
         with client.reserve("src/other.py", space=space) as files:
             files.check()
 

@@ -44,7 +44,7 @@ def make_allowance(plan=LARGE, until=LATER, fallback=SMALL):
 @pytest.mark.parametrize(("now", "plan"), [(LATER - 1, LARGE), (LATER, SMALL), (LATER + 1, SMALL)])
 def test_a_plan_applies_until_the_instant_it_expires(now, plan):
     assert make_allowance().in_force(now) is plan
-    assert make_allowance().is_lapsed(now) is (plan is SMALL)
+    assert make_allowance().is_expired(now) is (plan is SMALL)
 
 
 def test_a_plan_without_an_expiry_never_lapses():

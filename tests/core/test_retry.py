@@ -101,8 +101,8 @@ def test_a_failed_task_waits_by_its_policy_unless_the_holder_sends_a_delay():
     assert (at_once.scheduled_at, at_once.ready) == (NOW, True)
 
 
-def test_a_policy_delays_neither_a_lapsed_task_nor_a_dead_letter():
+def test_a_policy_delays_neither_an_expired_task_nor_a_dead_letter():
     policy = msgspec.json.encode(Backoff("fixed", 4)).decode()
-    lapsed = tasks.lapse(replace(HELD, backoff=policy), NOW)
-    assert (lapsed.ready, lapsed.scheduled_at) == (True, None)
+    expired = tasks.expire(replace(HELD, backoff=policy), NOW)
+    assert (expired.ready, expired.scheduled_at) == (True, None)
     assert tasks.fail(replace(LAST, backoff=policy), reason=None, now=NOW).state == DEAD

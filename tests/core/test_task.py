@@ -88,11 +88,11 @@ FREE = {
             tasks.fail(HELD, reason="no", now=NOW + 1, permanent=True),
             FREE | {"state": DEAD, "failure_reason": "no", "dead_cause": tasks.PERMANENT},
         ),
-        (HELD, tasks.lapse(HELD, END), FREE | {"state": PENDING, "ready": True}),
+        (HELD, tasks.expire(HELD, END), FREE | {"state": PENDING, "ready": True}),
         (
             replace(LAST, failure_reason="earlier"),
-            tasks.lapse(replace(LAST, failure_reason="earlier"), END),
-            FREE | {"state": DEAD, "dead_cause": tasks.LAPSED},
+            tasks.expire(replace(LAST, failure_reason="earlier"), END),
+            FREE | {"state": DEAD, "dead_cause": tasks.LEASE_EXPIRED},
         ),
         (NEW, CANCELLED_TASK, {"state": CANCELLED, "ready": False}),
         (LATER, tasks.cancel(LATER), {"state": CANCELLED}),
@@ -108,12 +108,12 @@ FREE = {
         ),
         (
             HELD,
-            tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 1),
+            tasks.release(HELD, tasks.RELEASED, now=NOW + 1),
             FREE | {"state": PENDING, "ready": True, "attempt_count": 0},
         ),
         (
             HELD,
-            tasks.hand_back(HELD, tasks.SNOOZED, now=NOW + 1, after=5),
+            tasks.release(HELD, tasks.SNOOZED, now=NOW + 1, after=5),
             FREE | {"state": PENDING, "attempt_count": 0, "scheduled_at": NOW + 6, "place": NOW + 6 + LAG},
         ),
         (HELD, tasks.undeliver(HELD, NOW + 1), FREE | {"state": PENDING, "ready": True, "attempt_count": 0}),
@@ -129,7 +129,7 @@ FREE = {
     ],
     ids=[
         "create", "claim", "heartbeat", "complete", "fail", "fail with a delay", "fail the last time", "fail for good",
-        "lapse", "lapse the last time", "cancel", "cancel a scheduled one", "requeue", "requeue with its count",
+        "expire", "expire the last time", "cancel", "cancel a scheduled one", "requeue", "requeue with its count",
         "release", "snooze", "undeliver", "reissue", "ask to stop", "force", "resolve", "ripen",
     ],
 )  # fmt: skip
@@ -148,8 +148,8 @@ def test_each_transition_changes_exactly_these_fields(before, after, effect):
     [
         (DONE, ("worker", "completed", 1, None)),
         (tasks.fail(HELD, reason="no", now=NOW), ("worker", "failed", 1, "no")),
-        (tasks.lapse(HELD, END, reason="session expired"), ("worker", "expired", 1, "session expired")),
-        (tasks.hand_back(HELD, tasks.RELEASED, now=NOW), ("worker", "released", 1, None)),
+        (tasks.expire(HELD, END, reason="session expired"), ("worker", "expired", 1, "session expired")),
+        (tasks.release(HELD, tasks.RELEASED, now=NOW), ("worker", "released", 1, None)),
         (tasks.force_cancel(HELD, NOW, "why"), ("worker", "cancelled", 1, "why")),
     ],
 )
@@ -219,8 +219,8 @@ ENDS = {
     "complete": lambda task: tasks.complete(task, result=None, output_id=None, now=NOW),
     "fail": lambda task: tasks.fail(task, reason="no", now=NOW),
     "fail for good": lambda task: tasks.fail(task, reason="no", now=NOW, permanent=True),
-    "expire": lambda task: tasks.lapse(task, END),
-    "release": lambda task: tasks.hand_back(task, tasks.RELEASED, now=NOW),
+    "expire": lambda task: tasks.expire(task, END),
+    "release": lambda task: tasks.release(task, tasks.RELEASED, now=NOW),
     "undeliver": lambda task: tasks.undeliver(task, NOW),
 }
 OUTCOMES_AFTER_CANCEL = {

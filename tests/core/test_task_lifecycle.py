@@ -17,7 +17,7 @@ from tests.support import START
 EXAMPLES = 3_000 if FULL else 80
 LEASE = 10
 
-HOLDERS = ["beat", "beat", "complete", "fail", "fail", "hand back", "undeliver", "reissue"]
+HOLDERS = ["beat", "beat", "complete", "fail", "fail", "release", "undeliver", "reissue"]
 OTHERS = ["claim", "claim", "claim", "sweep", "ripen", "cancel", "request", "force", "requeue", "resolve", "replace"]
 moves = st.fixed_dictionaries(
     {
@@ -65,8 +65,8 @@ class TaskRun:
             case "fail":
                 failed = tasks.fail(left, reason="no", now=now, after=drawn["after"], permanent=drawn["flag"])
                 return self.record_ending(left, failed)
-            case "hand back":
-                return self.record_ending(left, tasks.hand_back(left, tasks.RELEASED, now=now, after=drawn["after"]))
+            case "release":
+                return self.record_ending(left, tasks.release(left, tasks.RELEASED, now=now, after=drawn["after"]))
             case "undeliver":  # a holder that left a note has received its claim
                 return task if (task.note, task.checkpoint) != (None, None) else tasks.undeliver(task, now)
             case _:
@@ -156,7 +156,7 @@ def test_no_sequence_of_commands_breaks_the_invariants_of_a_task(max_attempts, s
         if before.state == DEAD:
             assert after.state == (PENDING if drawn["verb"] == "requeue" else DEAD)
         if after.attempt_count < before.attempt_count:
-            assert drawn["verb"] in {"hand back", "undeliver", "requeue"}
+            assert drawn["verb"] in {"release", "undeliver", "requeue"}
         assert after.created_at == before.created_at
     assert all(newest and live for newest, live in run.accepted_writes), (
         "a write was accepted under a lease that was over"

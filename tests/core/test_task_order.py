@@ -9,7 +9,7 @@ from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid, NotYetClaimable
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task
-from tests.core.states import CANCELLED_TASK, DEAD_TASK, DONE, END, HELD, LAPSED, LATER, NEW, NOW, RETURNED
+from tests.core.states import CANCELLED_TASK, DEAD_TASK, DONE, END, EXPIRED_TASK, HELD, LATER, NEW, NOW, RETURNED
 
 DAY = 24 * 3600 * SECOND
 
@@ -80,8 +80,8 @@ def test_a_scheduled_task_comes_after_newer_tasks_for_one_minute_only():
 def test_a_task_returned_without_delay_keeps_its_position():
     for back in (
         RETURNED,
-        LAPSED,
-        tasks.hand_back(HELD, tasks.RELEASED, now=NOW + 9),
+        EXPIRED_TASK,
+        tasks.release(HELD, tasks.RELEASED, now=NOW + 9),
         tasks.requeue(DEAD_TASK, NOW + 9),
     ):
         assert tasks.queue_order(back) == tasks.queue_order(NEW)

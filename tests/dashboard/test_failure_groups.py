@@ -41,20 +41,21 @@ def test_different_reasons_are_different_groups():
 
 def test_the_error_code_names_a_group_and_expired_leases_are_their_own():
     assert group_reason(dead("row 7 is odd", code="odd_row")) == "odd_row"
-    assert group_reason(dead(cause=tasks.LAPSED)) == "lease expired: its worker did not renew it"
-    assert group_reason(dead("session expired", cause=tasks.LAPSED)) == "lease expired: the session of its worker ended"
+    assert group_reason(dead(cause=tasks.LEASE_EXPIRED)) == "lease expired: its worker did not renew it"
+    ended = dead("session expired", cause=tasks.LEASE_EXPIRED)
+    assert group_reason(ended) == "lease expired: the session of its worker ended"
     assert group_reason(dead("row 7 is odd")) == "row <n> is odd"
 
 
 def test_an_expired_lease_says_who_held_it_and_what_it_last_reported():
     ended = Attempt("cursor-ui", tasks.EXPIRED, 10, 3, "proof", note="row 7 of 9")
     task = msgspec.structs.replace(
-        dead(cause=tasks.LAPSED), ended=msgspec.json.encode(ended).decode(), failure_reason="timed out"
+        dead(cause=tasks.LEASE_EXPIRED), ended=msgspec.json.encode(ended).decode(), failure_reason="timed out"
     )
     assert failure_text(task) == (
         "held by cursor-ui, no renewal for 5 min; last note: row 7 of 9; failure before: timed out"
     )
-    assert failure_text(dead("session expired", cause=tasks.LAPSED)).startswith("held by w, its session ended")
+    assert failure_text(dead("session expired", cause=tasks.LEASE_EXPIRED)).startswith("held by w, its session ended")
     assert failure_text(dead("boom")) == "boom"
 
 

@@ -13,7 +13,7 @@ from tests.dashboard.in_process import InProcessDashboard
 from tests.support import a_session, every, put, run
 from tests.task_commands import create, take
 
-UNCOVERED = "Work that no live worker can take"
+WITHOUT_WORKER = "Work that no live worker can take"
 
 
 @pytest.fixture
@@ -87,10 +87,11 @@ def test_a_form_without_its_token_and_a_queue_that_cannot_exist_are_refused(dash
 def test_work_that_no_live_worker_can_take_is_shown_until_a_session_can(dashboard):
     store, cookie = dashboard.engine.store, dashboard.sign_in()
     run(store, create("t1", requires="gpu,repo:shop"))
-    assert UNCOVERED not in shown(dashboard, "/ui/queues", cookie), "a worker that asks now and then had no time yet"
+    page = shown(dashboard, "/ui/queues", cookie)
+    assert WITHOUT_WORKER not in page, "a worker that asks now and then had no time yet"
     dashboard.later(61)
-    assert UNCOVERED in shown(dashboard, "/ui/queues", cookie)
+    assert WITHOUT_WORKER in shown(dashboard, "/ui/queues", cookie)
     assert "gpu" in text_of(shown(dashboard, "/ui/queues/work", cookie))
     assert "1 kind of work that no live worker can take" in text_of(shown(dashboard, "/", cookie))
     put(store, a_session("s1", capabilities="gpu,repo:shop", ends=dashboard.clock.now + 60 * SECOND))
-    assert UNCOVERED not in shown(dashboard, "/ui/queues", cookie)
+    assert WITHOUT_WORKER not in shown(dashboard, "/ui/queues", cookie)

@@ -10,7 +10,7 @@ from holdfast.core.row import SECOND
 from holdfast.engine import expiry
 from holdfast.engine.command import Once
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
+from holdfast.engine.verbs.reservations import FilesHeld, LeaveWait, RefreshWaits
 from holdfast.engine.verbs.sessions import BegunSession
 from tests import reservation_commands as commands
 from tests.engine.script import PRINCIPALS
@@ -126,7 +126,7 @@ class ReservationScript(TaskScript):
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(outcome, Reserved):
                 self._note(command.account, outcome.row, outcome.lease_id)
-            elif isinstance(outcome, Obstructed) and outcome.row is not None and outcome.row.proof is None:
+            elif isinstance(outcome, FilesHeld) and outcome.row is not None and outcome.row.proof is None:
                 self.waiting.setdefault(command.account, []).append((outcome.row.id, command.request))
             elif isinstance(outcome, BegunSession):
                 for row in outcome.reservations:

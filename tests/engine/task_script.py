@@ -28,11 +28,12 @@ from tests.engine.script import Script
 from tests.support import CAUSE, START, claim
 
 TASK_VERBS = [
-    "create", "create", "create", "take", "take", "take", "take this", "beat", "complete", "fail", "fail", "hand back",
-    "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin", "heartbeat session",
-    "write", "close session", "expire named", "give grace", "purge", "remove row", "write snapshot", "claim",
-    "heartbeat", "account", "offer task", "offer task", "withdraw task", "accept task", "accept task", "offer",
-    "accept", "plan", "open queue", "change queue", "ask", "ask", "answer", "answer", "expire question",
+    "create", "create", "create", "take", "take", "take", "take this", "beat", "complete", "fail", "fail",
+    "release task", "undeliver", "cancel", "requeue", "resolve", "settle", "settle", "many", "begin", "begin",
+    "heartbeat session", "write", "close session", "expire named", "give grace", "purge", "remove row",
+    "write snapshot", "claim", "heartbeat", "account", "offer task", "offer task", "withdraw task", "accept task",
+    "accept task", "offer", "accept", "plan", "open queue", "change queue", "ask", "ask", "answer", "answer",
+    "expire question",
 ]  # fmt: skip
 
 TYPES = ["a", "b"]
@@ -185,9 +186,9 @@ class TaskScript(Script):
         after = drawn["ttl"] * SECOND if extra == 2 else None
         return self.by_holder(commands.fail, drawn, reason="no", permanent=extra == 5, after=after, random_fraction=0.5)
 
-    def hand_back(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
+    def release_task(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         after = drawn["ttl"] * SECOND if extra == 2 else None
-        return self.by_holder(commands.hand_back, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
+        return self.by_holder(commands.release_task, drawn, outcome=["released", "snoozed"][extra % 2], after=after)
 
     def offer_task(self, drawn: dict[str, Any], base: dict[str, Any], extra: int) -> Any:
         lasts, to = [drawn["ttl"], 400][extra % 2] * SECOND, [None, None, f"agent-{drawn['name']}"][extra % 3]

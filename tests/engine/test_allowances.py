@@ -21,13 +21,13 @@ from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.engine.verbs.tasks.creating import Created
 from tests.support import ACCOUNT, START, check_log, every, run, transact
-from tests.task_commands import BASE, LEASE, begin, cancel, complete, create, fail, hand_back, sweep, take, take_this
+from tests.task_commands import BASE, LEASE, begin, cancel, complete, create, fail, release_task, sweep, take, take_this
 
 SMALL = Plan(id="small", name="Small", max_workers=2, tasks_per_month=3)
 LARGE = Plan(id="large", name="Large", max_workers=4, tasks_per_month=6)
 UNLIMITED = Plan(id="endless", name="Endless")
 ALLOWED = Allowance(SMALL, SMALL, None, START)
-LAPSING = Allowance(LARGE, SMALL, START + 10 * SECOND, START)
+EXPIRING = Allowance(LARGE, SMALL, START + 10 * SECOND, START)
 
 
 def charged_create(task_id, allowance=ALLOWED, **more):
@@ -159,10 +159,10 @@ def test_a_new_cycle_begins_at_its_exact_instant(store, clock):
 
 
 def test_a_task_that_the_lapsed_plan_allowed_is_refused_with_plan_expired(store, clock):
-    transact(store, *(charged_create(f"t{number}", LAPSING) for number in range(4)))
+    transact(store, *(charged_create(f"t{number}", EXPIRING) for number in range(4)))
     clock.advance(10)
     with pytest.raises(PlanExpired):
-        run(store, charged_create("t4", LAPSING))
+        run(store, charged_create("t4", EXPIRING))
     assert used(store)[0].created == 4
     with pytest.raises(QuotaExceeded):
         run(store, charged_create("t4", Allowance(SMALL, SMALL, None, START)))
@@ -207,7 +207,7 @@ def test_claims_of_one_transaction_share_the_worker_limit(store):
     check_log(store)
 
 
-@pytest.mark.parametrize("verb", [complete, fail, hand_back])
+@pytest.mark.parametrize("verb", [complete, fail, release_task])
 def test_a_finished_task_frees_its_worker_in_the_same_transaction(store, verb):
     fill(store)
     transact(store, claim_this("free-0"), claim_this("free-1"))
@@ -264,10 +264,10 @@ def test_a_claim_at_the_worker_limit_leaves_the_queue_unchanged(store):
 
 def test_after_a_lapse_the_lower_worker_limit_is_refused_with_plan_expired(store, clock):
     fill(store)
-    run(store, claim(limit=3, allowance=LAPSING))
+    run(store, claim(limit=3, allowance=EXPIRING))
     clock.advance(10)
     with pytest.raises(PlanExpired):
-        run(store, claim(allowance=LAPSING, seed="b"))
+        run(store, claim(allowance=EXPIRING, seed="b"))
     with pytest.raises(MaxWorkersReached):
         run(store, claim(seed="c"))
 

@@ -9,7 +9,7 @@ from holdfast.core.row import SECOND
 from holdfast.core.session import Session
 from holdfast.engine.verbs.tasks.claiming import Claimed
 from tests.support import ACCOUNT, Futures, check_log, every, run, transact, wait_until
-from tests.task_commands import begin, complete, create, hand_back, take, take_this
+from tests.task_commands import begin, complete, create, release_task, take, take_this
 
 
 def taken(outcome):
@@ -81,7 +81,7 @@ def test_a_task_that_comes_due_is_claimed_only_with_its_capabilities(store, cloc
 def test_a_returned_task_still_requires_what_it_did(store):
     run(store, create("t1", requires="gpu"))
     run(store, take("work", capabilities="gpu"))
-    run(store, hand_back("t1"))
+    run(store, release_task("t1"))
     assert taken(run(store, take("work", seed="1"))) == "Empty"
     run(store, take("work", capabilities="gpu"))
     run(store, complete("t1"))

@@ -115,7 +115,7 @@ def test_an_account_whose_counter_is_locked_does_not_fail_others(store, database
 
 
 def test_a_caller_whose_row_stays_locked_gets_an_error_and_nothing_is_applied(store, database, monkeypatch):
-    monkeypatch.setattr(locked_rows, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(locked_rows, "LOCK_RETRY_SECONDS", 0.0)
     transact(store, claim("locked", "l0"))
     before = every(store, Lease)
     lane = WorkedLane(store)
@@ -154,7 +154,7 @@ def test_a_waiting_claim_that_finds_only_locked_tasks_is_tried_again(store, data
 def test_a_waiting_claim_whose_tasks_stay_locked_goes_on_waiting_and_may_meet_locked_rows_again(
     opened, started, database, monkeypatch
 ):
-    monkeypatch.setattr(locked_rows, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(locked_rows, "LOCK_RETRY_SECONDS", 0.2)
     engine, futures = started(opened("postgres")), Futures()
     engine.call(create("t1"))
     with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):

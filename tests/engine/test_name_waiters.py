@@ -12,7 +12,7 @@ from holdfast.core.principal import Principal
 from holdfast.engine.command import Held
 from holdfast.engine.ticket import CallerKey, Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting import names, places
+from holdfast.engine.waiting import kept_places, names
 from holdfast.engine.waiting.names import NameWaiters
 from tests.engine.callback_locks import LockAfterCallback
 from tests.support import ACCOUNT, START, Keep, a_lease, claim, claim_any
@@ -251,7 +251,7 @@ def test_a_place_is_kept_once_and_only_in_its_own_queue(waiting):
 def test_a_place_is_lost_after_ten_seconds(waiting, monkeypatch):
     first, _ = waiting.enter("l0"), waiting.enter("l1")
     kept, now = waiting.give_up(first), time.monotonic()
-    monkeypatch.setattr(places.time, "monotonic", lambda: now + places.KEEP_SECONDS + 1)
+    monkeypatch.setattr(kept_places.time, "monotonic", lambda: now + kept_places.KEEP_SECONDS + 1)
     waiting.enter("l0", waiting_id=kept, wait=1e6)
     assert waiting.served() == ["l1", "l0"]
 

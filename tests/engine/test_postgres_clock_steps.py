@@ -269,7 +269,7 @@ def locked(stepped_database):
 
 
 def test_a_step_whose_repair_failed_is_repaired_before_the_next_batch(store, set_clock, locked, monkeypatch):
-    monkeypatch.setattr(lanes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(lanes, "LOCK_RETRY_SECONDS", 0.1)
     monkeypatch.setattr(stores, "OPEN_BATCH_SECONDS", 0.1)
     lane = WorkedLane(store)
     lane.work(claim("job", "l1", ttl=60 * SECOND))
@@ -285,7 +285,7 @@ def test_a_step_whose_repair_failed_is_repaired_before_the_next_batch(store, set
 
 
 def test_a_repair_that_is_tried_again_moves_no_deadline_twice(store, set_clock, locked, monkeypatch):
-    monkeypatch.setattr(lanes, "PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr(lanes, "LOCK_RETRY_SECONDS", 0.1)
     monkeypatch.setattr(stores, "OPEN_BATCH_SECONDS", 0.1)
     monkeypatch.setattr(lanes, "MAX_BATCH", 1)
     lane = WorkedLane(store)

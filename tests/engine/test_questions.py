@@ -176,7 +176,7 @@ def test_requeued_it_asks_again_with_as_much_time(store, clock):
 
 
 @pytest.mark.parametrize("more", [{"deadline_at": START}, {"on_timeout": "a"}])
-def test_an_inquiry_that_makes_no_sense_is_refused(store, more):
+def test_a_question_that_makes_no_sense_is_refused(store, more):
     run(store, create("t1"))
     run(store, take("work"))
     refused(store, ask(**more), Invalid)

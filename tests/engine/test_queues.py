@@ -24,8 +24,8 @@ from tests.task_commands import (
     complete,
     create,
     fail,
-    hand_back,
     offer_task,
+    release_task,
     sweep,
     take,
     take_this,
@@ -98,7 +98,7 @@ def test_no_more_tasks_run_than_the_limit_also_within_a_batch(store, types):
     check_log(store)
 
 
-@pytest.mark.parametrize("leave", ["complete", "fail", "hand back", "expire", "force"])
+@pytest.mark.parametrize("leave", ["complete", "fail", "release task", "expire", "force"])
 def test_a_place_is_free_again_however_a_task_ends(store, clock, leave):
     limit(store, max_running=1)
     transact(store, create("t1", max_attempts=1), create("t2", priority=0), take("work"))
@@ -109,8 +109,8 @@ def test_a_place_is_free_again_however_a_task_ends(store, clock, leave):
     ends = {"complete": complete, "fail": fail, "force": lambda: cancel("t1", "force")}
     if leave in ends:
         run(store, ends[leave]())
-    elif leave == "hand back":
-        run(store, hand_back(after=60 * SECOND))
+    elif leave == "release task":
+        run(store, release_task(after=60 * SECOND))
     assert taken(run(store, take("work", seed="s2"))) == ["t2"]
 
 
@@ -233,7 +233,7 @@ def test_limits_and_pauses_are_never_exceeded_by_two_servers(opened, started, ki
                     held += [(each.task.id, each.lease_id) for each in getattr(got, "taken", ())]
                 elif held and move < 0.93:
                     task_id, lease_id = held.pop(draw.randrange(len(held)))
-                    engine.call(draw.choice([complete, fail, hand_back])(task_id, None, lease_id=lease_id))
+                    engine.call(draw.choice([complete, fail, release_task])(task_id, None, lease_id=lease_id))
                 else:
                     changes = {"max_running": draw.choice([1, 2, 3, 5]), "paused": draw.random() < 0.3}
                     changes["max_running_per_key"] = draw.choice([1, 1, 2, 4])

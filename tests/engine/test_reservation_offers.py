@@ -8,7 +8,7 @@ from holdfast.core.errors import LeaseLost, OfferRefused, OfferRestricted
 from holdfast.core.row import SECOND
 from holdfast.engine.verbs.reservation_claims import Reserved, TakeReservation
 from holdfast.engine.verbs.reservation_offers import OfferReservation, WithdrawReservationOffer
-from holdfast.engine.verbs.reservations import Obstructed
+from holdfast.engine.verbs.reservations import FilesHeld
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession
 from tests.reservation_commands import release_paths, renew, reserve
 from tests.support import ACCOUNT, ALICE, BOB, CAUSE, check_log, run
@@ -56,7 +56,7 @@ def test_a_taker_owns_the_same_files_under_a_larger_token(store):
     assert (taken.row.note, taken.row.checkpoint) == ("half done", '{"step":2}')
     with pytest.raises(LeaseLost, match="taker accepted your offer"):
         run(store, renew("a"))
-    assert type(run(store, reserve("b", "src/x"))) is Obstructed
+    assert type(run(store, reserve("b", "src/x"))) is FilesHeld
     run(store, release_paths("a", lease_id="taken"))
     assert type(run(store, reserve("b", "src/x"))) is Reserved
     check_log(store)
@@ -66,7 +66,7 @@ def test_an_offered_reservation_is_held_until_the_end_of_the_offer(store, clock)
     run(store, reserve("a", "x", ttl=60 * SECOND))
     run(store, offer("a", lasts=HOUR))
     clock.advance(3599)
-    assert type(run(store, reserve("b", "x"))) is Obstructed
+    assert type(run(store, reserve("b", "x"))) is FilesHeld
     clock.advance(1)
     assert type(run(store, reserve("b", "x"))) is Reserved
     with pytest.raises(OfferRefused):
@@ -101,7 +101,7 @@ def test_an_offer_outlives_the_session_of_the_giver(store):
     run(store, reserve("a", "x", session="s-giver"))
     run(store, offer("a"))
     run(store, CloseSession(account=ACCOUNT, cause=CAUSE, by=ALICE, session_id="s-giver", lease_id=lease_of(store)))
-    assert type(run(store, reserve("b", "x"))) is Obstructed
+    assert type(run(store, reserve("b", "x"))) is FilesHeld
     assert type(run(store, take("a"))) is Reserved
     check_log(store)
 

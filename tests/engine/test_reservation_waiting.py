@@ -20,7 +20,7 @@ from holdfast.core.row import SECOND
 from holdfast.engine.engine import Engine
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
+from holdfast.engine.verbs.reservations import FilesHeld, LeaveWait, RefreshWaits
 from tests.proof_size import sized
 from tests.reservation_agents import check_grants, run_agents, some_patterns
 from tests.reservation_commands import release_paths, reserve
@@ -45,7 +45,7 @@ def waited_until(store):
 
 
 def blockers(outcome):
-    assert type(outcome) is Obstructed, outcome
+    assert type(outcome) is FilesHeld, outcome
     return [conflict.row.id for conflict in outcome.conflicts]
 
 

@@ -14,7 +14,7 @@ from holdfast.core.row import SECOND
 from holdfast.engine.command import Once
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
+from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
 from holdfast.engine.verbs.sessions import BeginSession, CloseSession, HeartbeatSession
 from tests.reservation_commands import SPACE, extend, force, release_paths, renew, reserve
 from tests.support import (
@@ -30,7 +30,7 @@ from tests.support import (
 
 
 def in_the_way(outcome):
-    assert type(outcome) is Obstructed
+    assert type(outcome) is FilesHeld
     return [conflict.row.owner for conflict in outcome.conflicts]
 
 

@@ -11,7 +11,7 @@ from holdfast.core.lease import Lease
 from holdfast.core.session import Session
 from holdfast.core.task import Task
 from tests.support import claim, every, heartbeat, release, run, transact
-from tests.task_commands import beat, begin, create, hand_back, take, take_this
+from tests.task_commands import beat, begin, create, release_task, take, take_this
 
 SECRET = "secret-life-1"
 
@@ -66,7 +66,7 @@ def test_resuming_makes_lease_ids_that_the_secret_gives_too(store, begun):
 def test_a_second_claim_in_the_same_moment_has_another_lease_id(store, begun):
     run(store, create("t1"))
     first = claim_for(store, begun)
-    transact(store, release("job", first[0]), hand_back("t1", lease_id=first[1]))
+    transact(store, release("job", first[0]), release_task("t1", lease_id=first[1]))
     second = claim_for(store, begun, 2)
     assert not set(first) & set(second)
     assert recovered(store) == (begun.lease_id, *second)

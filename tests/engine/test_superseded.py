@@ -1,6 +1,6 @@
 """A worker that slept past its lease changes nothing, and its successor finishes.
 
-A claims, lapses, B claims, A comes back: in many random interleavings on each store, in one batch and across batches,
+A claims, expires, B claims, A comes back: in many random interleavings on each store, in one batch and across batches,
 swept or not, one after the other and on two threads at once.
 """
 
@@ -18,7 +18,7 @@ from holdfast.core.task import CLAIMED, COMPLETED, Handover, Task
 from holdfast.engine.ticket import Ticket
 from tests.proof_size import sized
 from tests.support import STORES, Keep, check_log, every, idle_lane, run
-from tests.task_commands import LEASE, beat, complete, create, fail, hand_back, sweep, take, take_this, undeliver
+from tests.task_commands import LEASE, beat, complete, create, fail, release_task, sweep, take, take_this, undeliver
 
 TRIALS, PARTS = sized(30, 1_000), sized(1, 10)
 REFUSED = (LeaseExpired, LeaseSuperseded, InvalidTransition)
@@ -65,7 +65,7 @@ class Trial:
         """The commands of A when it wakes up."""
         task_id = self.task_id
         verbs = [
-            fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), hand_back(task_id, "A"),
+            fail(task_id, "A", reason="A says so"), fail(task_id, "A", permanent=True), release_task(task_id, "A"),
             undeliver(task_id, "A"), beat(task_id, "A", handover=Handover(note="A again")),
         ]  # fmt: skip
         commands = [complete(task_id, "A", result='{"by":"A"}'), *self.rng.choices(verbs, k=self.rng.randint(0, 3))]

@@ -24,7 +24,7 @@ from tests.task_commands import BASE, LEASE, a_claimed, a_task, begin, complete,
         (a_task(), False),
         (a_task(state=DEAD, ready=False), False),
     ],
-    ids=["lapsed", "live", "ripe", "later", "ready", "final"],
+    ids=["expired", "live", "ripe", "later", "ready", "final"],
 )
 def test_a_due_task_is_updated_exactly_once(store, row, due):
     put(store, row)

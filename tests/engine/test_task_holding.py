@@ -14,7 +14,7 @@ from holdfast.core.errors import (
 )
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
-from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, LAPSED, PENDING, Handover, Task, last_attempt
+from holdfast.core.task import CANCELLED, CLAIMED, COMPLETED, DEAD, LEASE_EXPIRED, PENDING, Handover, Task, last_attempt
 from holdfast.core.task.retry import Backoff
 from holdfast.engine.verbs.tasks.claiming import ReviewClaim
 from tests.support import START, check_log, every, run, transact
@@ -28,8 +28,8 @@ from tests.task_commands import (
     create,
     event_kinds,
     fail,
-    hand_back,
     lease_of,
+    release_task,
     requeue,
     resolve,
     sweep,
@@ -47,8 +47,8 @@ from tests.task_commands import (
         (complete(result='{"a":1}', output_id="o"), COMPLETED, "completed"),
         (fail(reason="no"), PENDING, "failed"),
         (fail(permanent=True), DEAD, "dead_lettered"),
-        (hand_back(), PENDING, "released"),
-        (hand_back(outcome="snoozed", after=9), PENDING, "snoozed"),
+        (release_task(), PENDING, "released"),
+        (release_task(outcome="snoozed", after=9), PENDING, "snoozed"),
         (undeliver(), PENDING, "undelivered"),
         (cancel(mode="request"), CLAIMED, "cancel_requested"),
         (cancel(mode="force"), CANCELLED, "cancelled"),
@@ -75,7 +75,7 @@ def test_a_superseded_holder_changes_nothing(claimed_store, clock, verb):
 
 
 def test_an_unknown_task_is_missing(store):
-    for verb in (beat(), complete(), fail(), hand_back(), cancel(), requeue(), resolve(), take_this()):
+    for verb in (beat(), complete(), fail(), release_task(), cancel(), requeue(), resolve(), take_this()):
         with pytest.raises(TaskMissing):
             run(store, verb)
 
@@ -89,7 +89,7 @@ def test_the_next_holder_gets_the_last_note_and_checkpoint_that_were_left(claime
     clock.advance(LEASE // SECOND)
     (again,) = run(claimed_store, take_this("t1", seed="2", worker="crasher")).taken
     assert (again.task.note, again.task.checkpoint, again.task.progress) == (None, None, None)
-    run(claimed_store, hand_back("t1", "2"))
+    run(claimed_store, release_task("t1", "2"))
     (third,) = run(claimed_store, take("work", seed="3")).taken
     attempt = last_attempt(third.task)
     assert (attempt.worker, attempt.outcome, attempt.attempt) == ("crasher", "released", 2)
@@ -130,14 +130,14 @@ def test_a_task_has_as_many_attempts_as_it_was_created_with(store):
     assert run(store, requeue("t1")).task.attempt_count == 0
 
 
-def test_a_hand_back_does_not_count_the_attempt_and_a_lapse_does(claimed_store, clock):
-    run(claimed_store, hand_back())
+def test_a_release_does_not_count_the_attempt_and_an_expiry_does(claimed_store, clock):
+    run(claimed_store, release_task())
     assert (the_task(claimed_store).attempt, the_task(claimed_store).attempt_count) == (1, 0)
     for seed in ("2", "3"):
         run(claimed_store, take("work", seed=seed))
         clock.advance(LEASE // SECOND)
         sweep(claimed_store)
-    assert (the_task(claimed_store).state, the_task(claimed_store).dead_cause) == (DEAD, LAPSED)
+    assert (the_task(claimed_store).state, the_task(claimed_store).dead_cause) == (DEAD, LEASE_EXPIRED)
     assert the_task(claimed_store).failure_reason is None
     assert event_kinds(claimed_store)[-2:] == ["claimed", "dead_lettered"]
 
@@ -188,7 +188,7 @@ def test_a_holder_that_is_asked_to_stop_gets_the_reason(claimed_store):
 
 @pytest.mark.parametrize(
     ("verb", "state"),
-    [(complete(), COMPLETED), (fail(), CANCELLED), (hand_back(), CANCELLED), (undeliver(), CANCELLED)],
+    [(complete(), COMPLETED), (fail(), CANCELLED), (release_task(), CANCELLED), (undeliver(), CANCELLED)],
 )
 def test_a_holder_that_was_asked_to_stop_ends_it(claimed_store, verb, state):
     run(claimed_store, cancel(mode="request"))

@@ -34,8 +34,8 @@ from tests.task_commands import (
     create,
     event_kinds,
     fail,
-    hand_back,
     offer_task,
+    release_task,
     sweep,
     take,
     take_this,
@@ -83,7 +83,7 @@ def test_the_last_attempt_can_be_handed_over(store):
 
 def test_the_giver_of_a_task_learns_who_took_it_over(claimed_store):
     transact(claimed_store, offer_task(), take_this(seed="s2", worker="second", offer="code-1"))
-    for command in (beat(), complete(), fail(), hand_back(), offer_task(code="code-2"), withdraw_task()):
+    for command in (beat(), complete(), fail(), release_task(), offer_task(code="code-2"), withdraw_task()):
         with pytest.raises(LeaseSuperseded, match="second accepted your offer") as caught:
             run(claimed_store, command)
         assert caught.value.facts["held_by"] == "second"
@@ -128,7 +128,7 @@ def test_withdrawing_the_offer_of_a_task_leaves_its_ordinary_deadline(claimed_st
     assert event_kinds(claimed_store)[-2:] == ["offered", "offer_withdrawn"]
 
 
-@pytest.mark.parametrize("end", [complete, fail, hand_back])
+@pytest.mark.parametrize("end", [complete, fail, release_task])
 def test_the_giver_can_end_a_task_that_it_offered(claimed_store, end):
     run(claimed_store, offer_task())
     run(claimed_store, end())
@@ -169,5 +169,5 @@ def test_a_request_to_cancel_reaches_the_taker(claimed_store):
     run(claimed_store, cancel(mode="request"))
     (taken,) = run(claimed_store, take_this(seed="s2", offer="code-1")).taken
     assert taken.task.cancel_requested
-    run(claimed_store, hand_back(seed="s2"))
+    run(claimed_store, release_task(seed="s2"))
     assert the_task(claimed_store).state == CANCELLED

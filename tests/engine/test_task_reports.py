@@ -15,7 +15,7 @@ from tests.task_commands import (
     complete,
     event_kinds,
     fail,
-    hand_back,
+    release_task,
     sweep,
     take_this,
     the_task,
@@ -59,7 +59,13 @@ def test_an_account_can_require_lease_ids(claimed_store):
 
 @pytest.mark.parametrize(
     "verb",
-    [complete(result='{"a":1}'), fail(reason="no"), fail(permanent=True), hand_back(), hand_back(outcome="snoozed")],
+    [
+        complete(result='{"a":1}'),
+        fail(reason="no"),
+        fail(permanent=True),
+        release_task(),
+        release_task(outcome="snoozed"),
+    ],
     ids=["complete", "fail", "fail for good", "release", "snooze"],
 )
 def test_a_repeated_report_is_answered_and_not_applied_again(claimed_store, verb):
@@ -71,7 +77,7 @@ def test_a_repeated_report_is_answered_and_not_applied_again(claimed_store, verb
 
 def test_another_report_after_the_attempt_ended_is_refused(claimed_store):
     run(claimed_store, complete())
-    for verb in (fail(), hand_back(), beat(), undeliver()):
+    for verb in (fail(), release_task(), beat(), undeliver()):
         with pytest.raises(InvalidTransition):
             run(claimed_store, verb)
 

@@ -1,4 +1,4 @@
-"""The sweep of tasks: lapsed ones return to their queue, scheduled ones become ready, once and promptly."""
+"""The sweep of tasks: expired ones return to their queue, scheduled ones become ready, once and promptly."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
-from holdfast.core.task import CLAIMED, DEAD, LAPSED, PENDING, Task, last_attempt
+from holdfast.core.task import CLAIMED, DEAD, LEASE_EXPIRED, PENDING, Task, last_attempt
 from holdfast.engine.sweep import expiry_command
 from tests.support import ACCOUNT, check_log, every, put, wait_until
 from tests.task_commands import a_claimed, beat, complete, create, take, take_this
@@ -43,7 +43,7 @@ def test_a_task_that_lapses_at_its_last_attempt_becomes_a_dead_letter_with_its_c
     for number in ("1", "2"):
         engine.call(take("work", seed=number), wait_seconds=5)
         wait_until(lambda: task_of(engine).state != CLAIMED)
-    assert (task_of(engine).state, task_of(engine).dead_cause) == (DEAD, LAPSED)
+    assert (task_of(engine).state, task_of(engine).dead_cause) == (DEAD, LEASE_EXPIRED)
     assert event_kinds(engine.store)[-2:] == ["task.claimed", "task.dead_lettered"]
     check_log(engine.store)
 

@@ -16,7 +16,7 @@ from holdfast.core.task import CLAIMED, Task
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from tests.support import Futures, Keep, check_log, every, promptly, results, stop_in_time, wait_until
-from tests.task_commands import BASE, cancel, complete, create, fail, hand_back, requeue, take, take_this, undeliver
+from tests.task_commands import BASE, cancel, complete, create, fail, release_task, requeue, take, take_this, undeliver
 
 PROMPT, ACROSS = 0.1, 0.5
 
@@ -139,7 +139,7 @@ def test_a_waiter_gets_a_returned_task(engine, back):
         engine.call(fail("t1", "first"))
         engine.call(requeue("t1"))
     else:
-        engine.call({"fail": fail, "release": hand_back, "undeliver": undeliver}[back]("t1", "first"))
+        engine.call({"fail": fail, "release": release_task, "undeliver": undeliver}[back]("t1", "first"))
     assert ids([future]) == ["t1"]
 
 

@@ -18,8 +18,8 @@ from tests.task_commands import (
     complete,
     create,
     fail,
-    hand_back,
     lease_of,
+    release_task,
     requeue,
     sweep,
     take,
@@ -62,7 +62,7 @@ def test_tasks_created_in_a_batch_can_be_claimed_in_it(store):
 def test_tasks_returned_in_a_batch_can_be_claimed_in_it(store):
     transact(store, create("t1"), create("t2"), create("t3"), take("work", limit=3))
     outcomes = transact(
-        store, fail("t1"), take("work", seed="a"), hand_back("t2"), complete("t3"), take("work", seed="b", limit=9)
+        store, fail("t1"), take("work", seed="a"), release_task("t2"), complete("t3"), take("work", seed="b", limit=9)
     )
     assert [taken(outcomes[1]), taken(outcomes[4])] == [["t1"], ["t2"]]
     assert [(task.id, task.attempt) for task in every(store, Task)] == [("t1", 2), ("t2", 2), ("t3", 1)]

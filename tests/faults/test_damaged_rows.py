@@ -13,7 +13,7 @@ from holdfast.core.event import DAMAGED
 from holdfast.core.lease import Lease
 from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
+from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings
 from holdfast.store.postgres import PostgresStore
@@ -225,7 +225,7 @@ def test_a_damaged_reservation_keeps_its_paths_and_is_in_the_way_of_no_others(st
         write(store, "UPDATE reservations SET metadata = '{' WHERE id = 'bad'")
     commands = [reserve("r1", "new/"), reserve("r2", "bad/x"), renew("good"), renew("bad"), reserve("r3", "good/x")]
     kinds = [type(outcome) for outcome in transact(store, *commands)]
-    assert kinds == [Reserved, DamagedRow, ChangedReservation, DamagedRow, Obstructed]
+    assert kinds == [Reserved, DamagedRow, ChangedReservation, DamagedRow, FilesHeld]
     with without_rules(store):
         write(store, "UPDATE reservations SET paths = '[1]' WHERE id = 'bad'")
     commands = [reserve("r4", "bad/x", space="another"), reserve("r5", "bad/x")]

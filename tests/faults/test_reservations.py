@@ -13,7 +13,7 @@ from tests.support import wait_until
 pytestmark = pytest.mark.waits(8)
 
 LIFETIME = 6.0
-"""Seconds for which a waiter stays without a sign of life from its server."""
+"""Seconds for which a wait lasts after its server renewed it last."""
 AGENTS = sized(6, 32)
 ROUNDS = sized(40, 2_000)
 BUSY = 6.0

@@ -13,7 +13,7 @@ from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.memory import MemoryStore
 from holdfast.transport.fronts import frames
 from tests.support import START, a_lease, claim, heartbeat, release, run
-from tests.task_commands import BASE, a_task, beat, begin, cancel, complete, create, fail, hand_back, take, take_this
+from tests.task_commands import BASE, a_task, beat, begin, cancel, complete, create, fail, release_task, take, take_this
 
 COMMANDS = [
     claim(metadata='{"a": 1}', session_id="s1"),
@@ -25,7 +25,7 @@ COMMANDS = [
     beat("t1"),
     complete("t1"),
     fail("t1", reason="no"),
-    hand_back("t1"),
+    release_task("t1"),
     cancel("t1"),
     begin("s1"),
     Batch(**BASE, items=(create("t1"), complete("t2"), cancel("t3"))),

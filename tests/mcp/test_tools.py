@@ -12,7 +12,7 @@ from holdfast.core.errors import Invalid
 from holdfast.core.plan import READ
 from holdfast.operations.bounds import TOOL_LIST_BYTES, TOOL_WAIT
 from holdfast.operations.table import OPERATIONS
-from holdfast.transport.advice.doors import advise
+from holdfast.transport.advice.wording import advise
 from holdfast.transport.http.schemas.all_operations import OPERATION_SCHEMAS
 from holdfast.transport.http.system.openapi import openapi
 from holdfast.transport.mcp import listed_tools
@@ -199,7 +199,7 @@ def test_every_action_names_a_tool_of_the_set_or_no_route_at_all():
         for operation in OPERATIONS:
             path = re.sub(r"{\w+(\.\.\.)?}", "x%2Fy", operation.path)
             step = {"action": operation.name, "recommended": True, "method": operation.method, "endpoint": path}
-            shown = advise({"agent_contract": {"next_actions": [step]}}, listed.door)
+            shown = advise({"agent_contract": {"next_actions": [step]}}, listed.wording)
             for advised in shown["agent_contract"]["next_actions"]:
                 assert "endpoint" not in advised
                 if listed.tools.find(operation.name) is None:

@@ -25,7 +25,7 @@ from holdfast.engine.verbs.job_offers import WithdrawJobOffer
 from holdfast.engine.verbs.questions import AskTask, QuestionOutcome
 from holdfast.engine.verbs.queues import QueueState
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import Obstructed, ReleaseReservation, ReservationOutcome
+from holdfast.engine.verbs.reservations import FilesHeld, ReleaseReservation, ReservationOutcome
 from holdfast.engine.verbs.sessions import SessionState
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import Busy, Claimed, Empty
@@ -92,7 +92,7 @@ class AnswerChecker:
             was_released = not set(command.paths) <= set(self._log.images[subject]["paths"])
             if was_released:  # by a copy of the request
                 return
-        deadline = command.inquiry.deadline_at if isinstance(command, AskTask) else None
+        deadline = command.content.deadline_at if isinstance(command, AskTask) else None
         if deadline is not None and deadline <= self._world.database.wall():  # it came late
             return
         is_holder = self._log.is_holder(subject, command.lease_id, self._world.time.now)
@@ -117,7 +117,7 @@ class AnswerChecker:
         ]
         if request.command.once is not None and events and request.command.stores_answer:
             self._answer_of_key.setdefault(request.command.once.key, request.command.once.render(outcome)[1])
-        if isinstance(outcome, Held | Obstructed | job_claims.Done) or type(outcome).__name__ == "Delayed":
+        if isinstance(outcome, Held | FilesHeld | job_claims.Done) or type(outcome).__name__ == "Delayed":
             if events:
                 self._fail(f"P7: {request} was told that another holds it or that it is done, but it got it")
             return

@@ -18,8 +18,8 @@ from holdfast.core.task.queue import Queue
 from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.verbs.questions import AnswerQuestion
 from holdfast.engine.verbs.queues import ChangeQueue
+from holdfast.engine.verbs.tasks.cancelling import CancelTask
 from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTasks, Empty
-from holdfast.engine.verbs.tasks.ending import CancelTask
 from holdfast.engine.verbs.tasks.holding import CompleteTask
 from holdfast.engine.verbs.webhooks import UpdateWebhook
 from tests.simulation.answer_checker import AnswerChecker
@@ -211,7 +211,7 @@ class Checker:
                     self._fail(f"P12: callers of {server} wait for tasks, and {found[0]} is ready")
             places = {f"reservation:{ticket.place}" for ticket in server.engine.reservation_waiters._tickets()}
             for subject in who_waits_for_nothing(self.log.images, places):
-                self._fail(f"P12: a caller of {server} waits by {subject}, and nothing is in its way")
+                self._fail(f"P12: a caller of {server} waits by {subject}, and nothing conflicts")
 
     def _claimable(self, queue: tuple[str, str]) -> list[str]:
         """The ready tasks of a queue for which there is room."""

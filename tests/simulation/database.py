@@ -17,8 +17,8 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import LIVE_STATES, Task
 from holdfast.store.changes import Changes
+from holdfast.store.concurrency_keys import LimitedClaim
 from holdfast.store.contract import Rerun, RowsLocked
-from holdfast.store.key_limits import KeyedClaim
 from holdfast.store.memory.reader import MemoryReader
 from holdfast.store.memory.store import MemoryStore
 from holdfast.store.memory.transaction import MemoryTransaction
@@ -116,7 +116,7 @@ class DatabaseTransaction(MemoryTransaction):
         found = super()._ready(account, task_type, capabilities, limit + len(locks), wall)
         return [key for key in found if key not in locks] if locks else found
 
-    def _with_room(self, claim: KeyedClaim, wall: Instant) -> Iterator[Key]:
+    def _with_room(self, claim: LimitedClaim, wall: Instant) -> Iterator[Key]:
         for key in super()._with_room(claim, wall):
             if key in self.database.locks:
                 self._has_skipped = True

@@ -21,7 +21,7 @@ from holdfast.engine.verbs.locks import AcquireLock
 from holdfast.engine.verbs.questions import AskTask
 from holdfast.engine.verbs.reservation_offers import WithdrawReservationOffer
 from holdfast.engine.verbs.sessions import CloseSession
-from holdfast.engine.verbs.tasks.holding import HandBackTask
+from holdfast.engine.verbs.tasks.holding import ReleaseTask
 from holdfast.engine.verbs.tasks.offers import WithdrawTaskOffer
 from holdfast.store.rows import ROW_TYPES
 from tests.simulation.dependency_checker import DependencyChecker
@@ -65,7 +65,7 @@ TASK_TRANSITIONS = {
 }
 """The states before and after each kind of event, as docs/architecture.md draws them."""
 _ATTEMPTS = {"claimed": 1, "released": -1, "snoozed": -1, "undelivered": -1, "handed_over": -1, "asked": -1}
-_HANDS_BACK = HandBackTask | CloseSession | WithdrawTaskOffer | AskTask
+_RELEASES = ReleaseTask | CloseSession | WithdrawTaskOffer | AskTask
 _WITHDRAWALS = WithdrawJobOffer | WithdrawTaskOffer | WithdrawReservationOffer
 REMOVALS = frozenset({"purged", "forgotten", "removed"})
 LIVE = frozenset({"pending", "claimed"})
@@ -328,8 +328,8 @@ class LogChecker:
         request = self._world.requests.get(event.request_id)
         if verb == "requeued":
             expected = 0
-        elif verb == "cancelled" and isinstance(getattr(request, "command", None), _HANDS_BACK):
-            expected -= before["expires_at"] > event.at  # a lease that has expired is not handed back
+        elif verb == "cancelled" and isinstance(getattr(request, "command", None), _RELEASES):
+            expected -= before["expires_at"] > event.at  # a lease that has expired is not released
         if used != expected or used > limit:
             self.fail(f"P10: {event.kind} left {event.subject} with {used} of {limit} attempts used")
         is_permanent = getattr(getattr(request, "command", None), "permanent", False)

@@ -24,7 +24,7 @@ from holdfast.engine.verbs import (
     sessions,
     webhooks,
 )
-from holdfast.engine.verbs.tasks import claiming, creating, ending, holding, offers
+from holdfast.engine.verbs.tasks import cancelling, claiming, creating, holding, offers
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Activity, Client
@@ -62,11 +62,11 @@ _VERBS: dict[type[Command[Any]], frozenset[str]] = {
     holding.HeartbeatTask: frozenset({"task.renewed"}),
     holding.CompleteTask: frozenset({"task.completed"}),
     holding.FailTask: frozenset({"task.failed", "task.dead_lettered", "task.cancelled"}),
-    holding.HandBackTask: frozenset({"task.released", "task.snoozed", "task.cancelled"}),
+    holding.ReleaseTask: frozenset({"task.released", "task.snoozed", "task.cancelled"}),
     offers.OfferTask: frozenset({"task.offered"}),
     offers.WithdrawTaskOffer: frozenset({"task.offer_withdrawn", "task.released", "task.cancelled"}),
-    ending.CancelTask: frozenset({"task.cancelled", "task.cancel_requested"}),
-    ending.RequeueTask: frozenset({"task.requeued"}),
+    cancelling.CancelTask: frozenset({"task.cancelled", "task.cancel_requested"}),
+    cancelling.RequeueTask: frozenset({"task.requeued"}),
     questions.AskTask: frozenset({"task.asked", "task.cancelled", "question.asked"}),
     questions.AnswerQuestion: frozenset({"question.answered"}),
     queues.OpenQueue: frozenset({"queue.opened"}),

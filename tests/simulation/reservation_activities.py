@@ -15,9 +15,9 @@ from holdfast.engine.verbs.reservation_claims import Reserve, Reserved
 from holdfast.engine.verbs.reservations import (
     ChangedReservation,
     ExtendReservation,
+    FilesHeld,
     ForceReleaseReservation,
     HeartbeatReservation,
-    Obstructed,
     ReleaseReservation,
     ReservationOutcome,
 )
@@ -58,8 +58,8 @@ class ReservationActivity(Activity):
         self.past: list[tuple[str, str]] = []
         self.known: dict[str, Reservation] = {}
         """By reservation: the newest row that an answer showed."""
-        self.obstacles: list[str] = []
-        """The reservations that were in the way of the last request."""
+        self.conflicting: list[str] = []
+        """The reservations that conflicted with the last request."""
 
     def join(self, session: SessionActivity) -> None:
         """Reserve for a session of the client."""
@@ -72,8 +72,8 @@ class ReservationActivity(Activity):
             return self.operation(self._write(*self.random.choice(sorted(self.held.items()))))
         if self.past and chance < 0.7:
             return self.operation(self._write(*self.random.choice(self.past)))
-        if self.obstacles and chance < 0.76:
-            forced = {"reservation_id": self.random.choice(self.obstacles), "by": "admin", "reason": "it hangs"}
+        if self.conflicting and chance < 0.76:
+            forced = {"reservation_id": self.random.choice(self.conflicting), "by": "admin", "reason": "it hangs"}
             return self.operation(ForceReleaseReservation(**BASE, **forced))
         return self._reserve()
 
@@ -117,8 +117,8 @@ class ReservationActivity(Activity):
             self.known[outcome.row.id] = outcome.row
         if isinstance(outcome, Reserved):
             self.held[outcome.row.id] = outcome.lease_id
-        elif isinstance(outcome, Obstructed):
-            self.obstacles = [conflict.row.id for conflict in outcome.conflicts]
+        elif isinstance(outcome, FilesHeld):
+            self.conflicting = [conflict.row.id for conflict in outcome.conflicts]
             if outcome.waiting_id is not None and isinstance(command, Reserve):
                 self.places.append((outcome.waiting_id, command.request))
         elif is_holder_command(command):

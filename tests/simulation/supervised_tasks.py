@@ -10,7 +10,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from holdfast.core.principal import MACHINE_SCOPES, Principal
-from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, Inquiry, choices_of
+from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, QuestionContent, choices_of
 from holdfast.core.row import Instant
 from holdfast.core.task.queue import Queue
 from holdfast.engine.command import Command
@@ -59,16 +59,17 @@ class SupervisedTaskActivity(TaskActivity):
             command = replace(command, task=replace(command.task, concurrency_key=key))
         if self._has_questions and self.random.random() < 0.25:
             timeout = self._timeout(self.random.choice([None, *APPROVAL_CHOICES]))
-            command = replace(command, approval=Inquiry("May it run?", APPROVAL_CHOICES, *timeout, kind=APPROVAL))
+            approval = QuestionContent("May it run?", APPROVAL_CHOICES, *timeout, kind=APPROVAL)
+            command = replace(command, approval=approval)
         return command
 
     def report(self, task_id: str) -> Command[Any]:
         """What a worker reports about a task that it holds: it may ask about it."""
         if not self._has_questions or self.random.random() > 0.35:
             return super().report(task_id)
-        inquiry = Inquiry("Which one?", self.random.choice([(), ("a", "b")]), *self._timeout("a"))
+        content = QuestionContent("Which one?", self.random.choice([(), ("a", "b")]), *self._timeout("a"))
         mine = {"task_id": task_id, "lease_id": self.held[task_id], "once": self.maybe_once(0.2)}
-        self.last_report = AskTask(**BASE, **mine, inquiry=inquiry)
+        self.last_report = AskTask(**BASE, **mine, content=content)
         return self.last_report
 
     def _timeout(self, default: str | None) -> tuple[Instant | None, str | None]:

@@ -15,10 +15,10 @@ from holdfast.core.webhooks.webhook import ACTIVE, PAUSED, Webhook
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.verbs.sessions import BegunSession
 from holdfast.engine.verbs.tasks.base import TaskOutcome
+from holdfast.engine.verbs.tasks.cancelling import CancelTask, RequeueTask
 from holdfast.engine.verbs.tasks.claiming import Claimed, ClaimTask, ClaimTasks
 from holdfast.engine.verbs.tasks.creating import CreateTask
-from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask
-from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HeartbeatTask, ReleaseTask
 from holdfast.engine.verbs.tasks.offers import OfferTask, WithdrawTaskOffer
 from holdfast.engine.verbs.webhooks import CreateWebhook, UpdateWebhook
 from tests.simulation.activities import WAIT_SECONDS, SessionActivity
@@ -114,7 +114,7 @@ class TaskActivity(Activity):
             after = self.random.choice([None, SECOND])
             self.last_report = FailTask(**BASE, **mine, reason="broken", after=after, permanent=permanent)
         else:
-            self.last_report = HandBackTask(**BASE, **mine)
+            self.last_report = ReleaseTask(**BASE, **mine)
         return self.last_report
 
     def _offer(self, mine: dict[str, Any]) -> Command[Any]:

@@ -61,7 +61,7 @@ def former_holders_of_names_may_write(monkeypatch):
 
 def former_holders_of_tasks_may_write(monkeypatch):
     break_rule(monkeypatch, "check_holder", lambda task, proof, now, worker=None: None)
-    for name in ("complete", "fail", "hand_back", "heartbeat"):
+    for name in ("complete", "fail", "release", "heartbeat"):
         rule = getattr(tasks, name)
         lenient = lambda task, *args, rule=rule, **more: rule(task, *args, **more) if task.proof else task
         break_rule(monkeypatch, name, lenient)
@@ -98,15 +98,15 @@ def scheduled_tasks_never_become_ready(monkeypatch):
     break_rule(monkeypatch, "is_schedule_due", lambda task, wall: False)
 
 
-def handing_back_a_task_uses_an_attempt(monkeypatch):
-    back = tasks.hand_back
+def releasing_a_task_uses_an_attempt(monkeypatch):
+    back = tasks.release
     counted = lambda task, *args, **more: replace(back(task, *args, **more), attempt_count=task.attempt_count)
-    break_rule(monkeypatch, "hand_back", counted)
+    break_rule(monkeypatch, "release", counted)
 
 
 def a_task_gets_one_attempt_only(monkeypatch):
-    lapse = tasks.lapse
-    break_rule(monkeypatch, "lapse", lambda task, now, **more: lapse(replace(task, max_attempts=1), now, **more))
+    expire = tasks.expire
+    break_rule(monkeypatch, "expire", lambda task, now, **more: expire(replace(task, max_attempts=1), now, **more))
 
 
 def completed_tasks_can_be_requeued(monkeypatch):
@@ -348,7 +348,7 @@ BUGS = [
     Bug(held_names_are_granted_again, "P1"),
     Bug(held_tasks_stay_in_the_queue, "P11"),
     Bug(scheduled_tasks_never_become_ready, "P12", TaskActivity),
-    Bug(handing_back_a_task_uses_an_attempt, "P10", TaskActivity),
+    Bug(releasing_a_task_uses_an_attempt, "P10", TaskActivity),
     Bug(a_task_gets_one_attempt_only, "P10", TaskActivity),
     Bug(completed_tasks_can_be_requeued, "P11", TaskActivity),
     Bug(a_release_wakes_no_waiter, "P12", JobActivity),

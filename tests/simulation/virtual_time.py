@@ -16,7 +16,7 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.engine import cleanup, engine, lane, server_heartbeat, sweep
 from holdfast.engine.batches import locked_rows, transaction
 from holdfast.engine.timer import Alarm, Timer
-from holdfast.engine.waiting import names, places, reservations
+from holdfast.engine.waiting import kept_places, names, reservations
 from holdfast.store import needs
 from tests.support import START
 
@@ -24,7 +24,7 @@ KEEP_ANSWERS = 120 * SECOND
 """Instead of 7 days: a run lasts minutes."""
 
 _USERS_OF_TIME = (
-    holdfast.clock, engine, lane, locked_rows, transaction, sweep, server_heartbeat, names, places, reservations,
+    holdfast.clock, engine, lane, locked_rows, transaction, sweep, server_heartbeat, names, kept_places, reservations,
 )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from holdfast.core.lease import Lease
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun
 from holdfast.store.needs import AllNeeds, Needs
-from holdfast.store.postgres import PostgresStore, connection, wire
+from holdfast.store.postgres import PostgresStore, connection, pipeline
 from holdfast.store.postgres.load_statements import ROWS_PER_ACCOUNT
 from tests.support import ACCOUNT, a_lease, check_log, claim, every, heartbeat, put, release, transact
 from tests.task_commands import a_task, beat, complete, create, take
@@ -75,7 +75,7 @@ def test_a_batch_whose_row_is_gone_despite_its_lock_runs_again(postgres_store):
 def test_round_trips_of_a_batch(postgres_store, monkeypatch):
     """Load, save with COMMIT, and one more for tokens; the first batch with new names takes another."""
     trips = []
-    run = wire.Wire.run
+    run = pipeline.Pipeline.run
 
     def counted(self, *statements, **options):
         trips.append(len(statements))
@@ -89,7 +89,7 @@ def test_round_trips_of_a_batch(postgres_store, monkeypatch):
 
     put(postgres_store, a_lease("stored"))
     put(postgres_store, a_lease("stored"))
-    monkeypatch.setattr(wire.Wire, "run", counted)
+    monkeypatch.setattr(pipeline.Pipeline, "run", counted)
     names = [f"job-{number}" for number in range(30)]
     assert trips_of(*(claim(name) for name in names[:10])) == 4
     assert trips_of(*(claim(name) for name in names[10:])) == 3
@@ -112,7 +112,7 @@ def test_a_name_that_was_forgotten_goes_on_with_its_versions(postgres_store, exp
         view = View(transaction.load(needs_of([a_lease("old")])))
         view.remove(view.lease(ACCOUNT, "old"), "forgotten")
         transaction.save(view.changes([]))
-    transaction._wire.expects_new = expects_new
+    transaction._pipeline.expects_new = expects_new
     put(postgres_store, a_lease("old"), a_lease("new"))
     assert {row.id: row.version for row in every(postgres_store, Lease)} == {"old": 4, "new": 1}
     check_log(postgres_store)

@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from holdfast.core.task import PENDING, Task
-from holdfast.core.task.coverage import ReadyWork
+from holdfast.core.task.missing_workers import ReadyWork
 from holdfast.core.task.queueing import queue_order
 from tests.support import ACCOUNT, START, every, put
 from tests.task_commands import a_claimed, a_task

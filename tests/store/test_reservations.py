@@ -173,7 +173,7 @@ def test_the_use_of_a_space_includes_what_the_batch_changed(store):
 
 
 def test_transactions_that_reserve_in_one_space_follow_each_other(postgres_store):
-    """Each of them would otherwise find nothing in its way. Other spaces are not locked."""
+    """Each of them would otherwise find no conflict. Other spaces are not locked."""
     inside, order = threading.Event(), []
 
     def reserve(space, name):

@@ -20,9 +20,9 @@ from holdfast.core.task import CLAIMED, DEAD, LIVE_STATES, PENDING, Task
 from holdfast.core.task.capabilities import combine, may_take
 from holdfast.core.task.queue import Queue
 from holdfast.engine.view import View
+from holdfast.store.concurrency_keys import WINDOW
 from holdfast.store.contract import TaskPath
 from holdfast.store.contract.reads import HeldCounts
-from holdfast.store.key_limits import WINDOW
 from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.rows import Rows
 from tests.proof_size import FULL

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.core.task.queue import Queue
-from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS
+from holdfast.engine.batches.locked_rows import LOCK_RETRY_SECONDS
 from holdfast.engine.command import Once, Replayed
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
@@ -192,7 +192,7 @@ def test_a_duplicate_claim_waits_for_the_first_and_gets_its_answer(postgres_stor
             view = View(transaction.load(AllNeeds.of([first.all_needs()])))
             outcome = first.run(view)
             view.remember(first.remember(outcome, view.now))
-            waiting = pool.submit(idle_lane(other)._attempt, [ticket(duplicate)], PATIENCE_SECONDS)
+            waiting = pool.submit(idle_lane(other)._attempt, [ticket(duplicate)], LOCK_RETRY_SECONDS)
             wait([waiting], timeout=0.3)
             assert not waiting.done()
             transaction.save(view.changes(transaction.draw(view.tokens_drawn)))

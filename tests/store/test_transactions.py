@@ -157,7 +157,7 @@ def test_tokens_are_raised_above_a_number_and_never_lowered(store):
     def draw(floor):
         with store.transaction() as transaction:
             view = View(transaction.load(AllNeeds.of([Needs(rows=(a_lease().key,))])))
-            transaction.raise_tokens(floor)
+            transaction.advance_tokens(floor)
             tokens = transaction.draw(2)
             view.put(a_lease(token=tokens[-1]), "changed")
             transaction.save(view.changes(tokens))

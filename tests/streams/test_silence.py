@@ -6,7 +6,7 @@ The handlers of the server run in this process, with short intervals.
 import pytest
 
 import holdfast
-from holdfast.client.exchange import MAX_UNREAD_CHUNKS
+from holdfast.client.asgi_request import MAX_UNREAD_CHUNKS
 from holdfast.client.request import Request
 from holdfast.transport.http.streams import hub
 

@@ -14,7 +14,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Key
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.batches.dependencies import tell_dependents
+from holdfast.engine.batches.dependencies import update_dependents
 from holdfast.engine.expiry import task_verb
 from holdfast.engine.view import View
 from holdfast.store.needs import AllNeeds, Needs
@@ -40,7 +40,7 @@ def end_leases(store: SqliteStore) -> int:
             view.cause = Cause(ACTOR, "")
             for key in keys:
                 _end(view, key)
-            tell_dependents(view, 0)
+            update_dependents(view, 0)
             transaction.save(view.changes([]))
     return sum(table != Session.table for table, _, _ in held)
 

@@ -213,10 +213,10 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
     async def mine(
         self, *, owner: str | None = None, session_id: str | None = None, session_secret: str | None = None
     ) -> AsyncIterator[Document]:
-        """Iterate over everything that this key holds: sessions, jobs, locks and tasks, each with its `kind` and `id`.
+        """Iterate over everything that this key holds: sessions, jobs, locks, reservations and tasks.
 
-        `owner` and `session_id` select some of it. With the `session_secret`, what the session holds has its
-        `lease_id`.
+        Each has its `kind` and `id`. `owner` and `session_id` select some of it. With the `session_secret`, what the
+        session holds has its `lease_id`.
         """
         cursor = None
         while True:

@@ -222,10 +222,10 @@ class Client(Methods[Document]):
     def mine(
         self, *, owner: str | None = None, session_id: str | None = None, session_secret: str | None = None
     ) -> Iterator[Document]:
-        """Iterate over everything that this key holds: sessions, jobs, locks and tasks, each with its `kind` and `id`.
+        """Iterate over everything that this key holds: sessions, jobs, locks, reservations and tasks.
 
-        `owner` and `session_id` select some of it. With the `session_secret`, what the session holds has its
-        `lease_id`.
+        Each has its `kind` and `id`. `owner` and `session_id` select some of it. With the `session_secret`, what the
+        session holds has its `lease_id`.
         """
         cursor = None
         while True:

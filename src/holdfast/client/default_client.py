@@ -18,7 +18,10 @@ def client() -> Client:
 def claim_job(
     job_id: str, owner: str, metadata: dict[str, Any] | str | None = None, ttl: int = 120, **more: Any
 ) -> Document:
-    """Claim a job for `ttl` seconds. `status` in the answer is `claimed`, or `held` with the `owner`."""
+    """Claim a job for `ttl` seconds.
+
+    `status` in the answer is `claimed`, `held` with the `owner`, or `done` with the `result`.
+    """
     return client().claim_job(job_id, owner, metadata, ttl, **more)
 
 

@@ -17,9 +17,9 @@ from http import HTTPStatus
 from typing import Any
 
 from holdfast.app import running_engine
+from holdfast.client.asgi_request import AsgiRequest, StreamedAsgiRequest
 from holdfast.client.client import Client
 from holdfast.client.errors import ServerError
-from holdfast.client.exchange import Exchange, StreamedExchange
 from holdfast.client.forks import call_after_fork, store_of_parent
 from holdfast.client.request import Answer, Request
 from holdfast.client.retry import AnswerLost, NotSent
@@ -88,7 +88,7 @@ class EmbeddedTransport:
         self._thread = threading.Thread(target=self._loop.run_forever, name="holdfast-embedded", daemon=True)
         self._thread.start()
         self._busy: set[asyncio.Task[Any]] = set()
-        self._streams: set[StreamedExchange] = set()
+        self._streams: set[StreamedAsgiRequest] = set()
         self._closed = False
         self._forked = False
         self._run(self._open()).result()
@@ -114,23 +114,24 @@ class EmbeddedTransport:
     def stream(self, request: Request, silence: float) -> Iterator[tuple[Answer, Iterator[bytes]]]:
         """One stream: the handlers send on the event loop, the caller reads in its own thread at its own pace."""
         self._check_usable()
-        exchange = StreamedExchange(request, self._key, self._loop, silence)
-        running = self._run(self._stream(exchange))
+        asgi_request = StreamedAsgiRequest(request, self._key, self._loop, silence)
+        running = self._run(self._stream(asgi_request))
         try:
-            answer = exchange.head()
+            answer = asgi_request.head()
             # A refusal has a whole body, like any answer.
-            yield (answer, exchange.chunks()) if answer.status == HTTPStatus.OK else (running.result(silence), iter(()))
+            is_stream = answer.status == HTTPStatus.OK
+            yield (answer, asgi_request.chunks()) if is_stream else (running.result(silence), iter(()))
         finally:
             with suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(exchange.disconnect)
+                self._loop.call_soon_threadsafe(asgi_request.disconnect)
 
     def begin(self, request: Request) -> tuple[Future[Any], Callable[[], None]]:
         """Start a request; the future of its answer, and a function to call when the answer is no longer awaited."""
         self._check_usable()
-        exchange = Exchange(request, self._key)
-        running = self._run(self._answer(exchange))
+        asgi_request = AsgiRequest(request, self._key)
+        running = self._run(self._answer(asgi_request))
         # As for a closed connection: a caller that stops waiting leaves the queue it waits in.
-        return running, lambda: self._disconnect(exchange)
+        return running, lambda: self._disconnect(asgi_request)
 
     def separate(self) -> SeparateEmbeddedTransport:
         """A transport to the same engine: closing it ends its requests, and leaves the engine open."""
@@ -142,9 +143,9 @@ class EmbeddedTransport:
         if self._closed:
             raise NotSent("the client is closed")
 
-    def _disconnect(self, exchange: Exchange) -> None:
+    def _disconnect(self, asgi_request: AsgiRequest) -> None:
         with suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(exchange.disconnected.set)
+            self._loop.call_soon_threadsafe(asgi_request.disconnected.set)
 
     def close(self) -> None:
         """End waiting requests, finish running ones, and stop all threads."""
@@ -164,25 +165,25 @@ class EmbeddedTransport:
     async def _open(self) -> None:
         self._context.open()
 
-    async def _answer(self, exchange: Exchange) -> Answer:
+    async def _answer(self, asgi_request: AsgiRequest) -> Answer:
         task = asyncio.current_task()
         assert task is not None
         self._busy.add(task)
         try:
-            return await exchange.run(self._app)
+            return await asgi_request.run(self._app)
         finally:
             self._busy.discard(task)
 
-    async def _stream(self, exchange: StreamedExchange) -> Answer:
-        self._streams.add(exchange)
+    async def _stream(self, asgi_request: StreamedAsgiRequest) -> Answer:
+        self._streams.add(asgi_request)
         try:
-            return await self._answer(exchange)
+            return await self._answer(asgi_request)
         finally:
-            self._streams.discard(exchange)
+            self._streams.discard(asgi_request)
 
     async def _finish(self) -> None:
-        for exchange in self._streams:  # a slow reader would block its handler
-            exchange.disconnect()
+        for asgi_request in self._streams:  # a slow reader would block its handler
+            asgi_request.disconnect()
         if self._busy:
             await asyncio.wait(self._busy, timeout=CLOSE_SECONDS)
         self._context.close()

@@ -136,7 +136,7 @@ class Held(Conflict):
 
     @property
     def conflicts(self) -> list[Document]:
-        """The reservations that are in the way of files; empty for anything else."""
+        """The conflicting reservations of a refused reservation; empty for anything else."""
         conflicts: list[Document] = self.document.get("conflicts") or []
         return conflicts
 

@@ -10,8 +10,8 @@ Refused                       an ordinary answer: nothing was changed
 │   ├── RegistrationClosed    this server creates no accounts
 │   └── OfferRestricted       the offer is for another session
 ├── PaymentRequired           the plan does not allow it; waiting does not help
-│   ├── QuotaExceeded         this month's tasks are used
-│   ├── PlanExpired           the plan that would have allowed it has lapsed
+│   ├── QuotaExceeded         the plan's tasks for this cycle are used up
+│   ├── PlanExpired           the plan that would have allowed it has expired
 │   ├── PaymentFailed         the payment was not made; the purchase is unchanged
 │   └── PaymentsOff           this server takes no payments
 ├── Missing                   it does not exist, or belongs to another account: the answer is the same
@@ -139,14 +139,14 @@ class PaymentRequired(Refused):
 
 
 class QuotaExceeded(PaymentRequired):
-    """This month's tasks are used."""
+    """The plan's tasks for this cycle are used up."""
 
     code = "quota_exceeded"
     hint = "Buy a larger plan, or wait for the next cycle."
 
 
 class PlanExpired(PaymentRequired):
-    """The plan that would have allowed it has lapsed."""
+    """The plan that would have allowed it has expired."""
 
     code = "plan_expired"
     hint = "Renew the plan."
@@ -184,7 +184,10 @@ class PaymentsOff(PaymentRequired):
     """This server takes no payments; only its operator can change the account's limits."""
 
     code = "payments_not_configured"
-    hint = "This server takes no payments. Ask its operator for higher limits, or wait until yours are free again."
+    hint = (
+        "This server takes no payments. Ask its operator for higher limits, or wait until your usage is below the"
+        " limit."
+    )
 
 
 class Missing(Refused):
@@ -495,7 +498,7 @@ class Trouble(HoldfastError):
 
 
 class Overloaded(Trouble):
-    """The backlog is full; the request was not started."""
+    """This server has as much work as it can take; the request was not started."""
 
     code = "overloaded"
 

@@ -50,7 +50,7 @@ def restore_event(account: str, last: int, taken_at: Instant, now: Instant, *, u
 
 
 def check_cursor(cursor: int, floor: int, last: int) -> None:
-    """Refuse a cursor from which a reader would miss events in silence.
+    """Refuse a cursor from which a reader would skip events without an error.
 
     `floor` is the last event removed, `last` the end of the log. A cursor beyond it is of another log, or of this one
     before it was lost and made again.
@@ -58,7 +58,7 @@ def check_cursor(cursor: int, floor: int, last: int) -> None:
     if cursor < floor:
         raise CursorTooOld(f"events up to {floor} were removed", oldest=floor + 1)
     if cursor > last:
-        raise CursorAhead(f"the log ends at {last}, so {cursor} is no cursor of it", last=last)
+        raise CursorAhead(f"the log ends at {last}; cursor {cursor} is after its end", last=last)
 
 
 def is_next(event: Event, cursor: int) -> bool:

@@ -1,4 +1,4 @@
-"""Plans: the limits of an account, and which limits apply when a paid plan has lapsed.
+"""Plans: the limits of an account, and which limits apply when a paid plan has expired.
 
 The limits of one plan must be consistent: an account must be able to finish as many tasks as it may claim, and all its
 workers must be able to renew the shortest lease and to poll as often as the answers of empty queues advise.
@@ -127,7 +127,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """The limits of an account: its plan until that lapses, then the fallback plan."""
+    """The limits of an account: its plan until that expires, then the fallback plan."""
 
     plan: Plan
     fallback: Plan
@@ -137,10 +137,10 @@ class Allowance(msgspec.Struct, frozen=True):
 
     def in_force(self, now: Instant) -> Plan:
         """The plan that applies now."""
-        return self.fallback if self.is_lapsed(now) else self.plan
+        return self.fallback if self.is_expired(now) else self.plan
 
-    def is_lapsed(self, now: Instant) -> bool:
-        """Whether the paid plan has lapsed."""
+    def is_expired(self, now: Instant) -> bool:
+        """Whether the paid plan has expired."""
         return self.until is not None and self.until <= now
 
     @property
@@ -175,7 +175,7 @@ class Allowance(msgspec.Struct, frozen=True):
         return plan.max_workers - in_use
 
     def _refusal(self, kind: type[Refused], bought_limit: int | None, used: int, message: str, now: Instant) -> Refused:
-        """PlanExpired if the lapsed plan would have allowed the request, else an error of this kind."""
-        if self.is_lapsed(now) and (bought_limit is None or used < bought_limit):
-            return PlanExpired(f"the plan {self.plan.name} has lapsed: {message}")
+        """PlanExpired if the plan would have allowed the request, else an error of this kind."""
+        if self.is_expired(now) and (bought_limit is None or used < bought_limit):
+            return PlanExpired(f"the plan {self.plan.name} has expired: {message}")
         return kind(message)

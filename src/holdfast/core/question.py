@@ -34,8 +34,8 @@ TIMEOUT = "timeout"
 _decode_choices = decoder(list[str])
 
 
-class Inquiry(msgspec.Struct, frozen=True):
-    """What somebody wants to know."""
+class QuestionContent(msgspec.Struct, frozen=True):
+    """The content of a question: text, choices, deadline and default answer."""
 
     text: str
     choices: tuple[str, ...] = ()
@@ -105,19 +105,25 @@ def task_of(row_id: str) -> str:
 
 
 def ask(
-    row: Question, inquiry: Inquiry, *, task_type: str, wall: Instant, worker: str | None = None, attempt: int = 0
+    row: Question,
+    content: QuestionContent,
+    *,
+    task_type: str,
+    wall: Instant,
+    worker: str | None = None,
+    attempt: int = 0,
 ) -> Question:
     """Fill a blank row: account, id and task."""
-    check_inquiry(inquiry, wall)
+    check_content(content, wall)
     return replace(
         row,
         task_type=task_type,
-        kind=inquiry.kind,
-        text=inquiry.text,
-        choices=msgspec.json.encode(inquiry.choices).decode(),
-        on_timeout=inquiry.on_timeout,
+        kind=content.kind,
+        text=content.text,
+        choices=msgspec.json.encode(content.choices).decode(),
+        on_timeout=content.on_timeout,
         asked_at=wall,
-        deadline_at=inquiry.deadline_at,
+        deadline_at=content.deadline_at,
         worker=worker,
         attempt=attempt,
     )
@@ -139,16 +145,16 @@ def answer(question: Question, text: str, *, by: str, reason: str | None, wall: 
     return replace(question, state=ANSWERED, answer=text, reason=reason, answered_by=by, answered_at=wall)
 
 
-def approval_again(asked: Question | None, last: Answered | None, wall: Instant) -> Inquiry | None:
+def approval_again(asked: Question | None, last: Answered | None, wall: Instant) -> QuestionContent | None:
     """The approval that a task needs once more when its work is replaced; None if it never needed one.
 
     `asked` is its open question, `last` its last answer: that, or an earlier one, approved the work before.
     """
     if asked is not None and asked.kind == APPROVAL:
         again = ask_again(asked, wall)
-        return Inquiry(again.text, APPROVAL_CHOICES, again.deadline_at, again.on_timeout, APPROVAL)
+        return QuestionContent(again.text, APPROVAL_CHOICES, again.deadline_at, again.on_timeout, APPROVAL)
     text = approved_text(last)
-    return None if text is None else Inquiry(text, APPROVAL_CHOICES, kind=APPROVAL)
+    return None if text is None else QuestionContent(text, APPROVAL_CHOICES, kind=APPROVAL)
 
 
 def approved_text(last: Answered | None) -> str | None:
@@ -222,16 +228,16 @@ def check_open(question: Question, wall: Instant) -> None:
         raise QuestionClosed(f"this question is {state}", state=state, answer=question.answer)
 
 
-def check_inquiry(inquiry: Inquiry, wall: Instant) -> None:
+def check_content(content: QuestionContent, wall: Instant) -> None:
     """Refuse a deadline that has passed or is too far ahead, and a default answer that nobody could give."""
-    at, default = inquiry.deadline_at, inquiry.on_timeout
+    at, default = content.deadline_at, content.on_timeout
     field, message = "deadline", None
     if at is not None and not wall < at <= wall + MAX_DEADLINE_AHEAD * SECOND:
         message = f"`deadline` must be in the future, at most {MAX_DEADLINE_AHEAD // 86_400} days from now"
     elif default is not None and at is None:
         field, message = "onTimeout", "`onTimeout` needs a `deadline`"
-    elif default is not None and inquiry.choices and default not in inquiry.choices:
+    elif default is not None and content.choices and default not in content.choices:
         field, message = "onTimeout", "`onTimeout` must be one of the choices"
     if message is not None:
-        prefix = "/approval" if inquiry.kind == APPROVAL else ""
+        prefix = "/approval" if content.kind == APPROVAL else ""
         raise Invalid(message, [{"pointer": f"{prefix}/{field}", "code": "out_of_range", "message": message}])

@@ -12,7 +12,7 @@ from holdfast.core.errors import IdempotencyConflict
 from holdfast.core.event import Cause
 from holdfast.core.lease import Lease
 from holdfast.core.row import Instant, Key
-from holdfast.engine.batches.dependencies import tell_dependents
+from holdfast.engine.batches.dependencies import update_dependents
 from holdfast.engine.batches.steps import with_token
 from holdfast.engine.session_renewal import ActingSession, needs_of, renew_by_write
 from holdfast.engine.view import View
@@ -125,7 +125,7 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """
         first = len(view.steps)
         outcome = self._decide_or_replay(view, may_wait=may_wait)
-        tell_dependents(view, first)
+        update_dependents(view, first)
         return outcome
 
     def _decide_or_replay(self, view: View, *, may_wait: bool) -> T | Replayed:

@@ -22,7 +22,7 @@ from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.lane import Lane
-from holdfast.engine.lanes import LaneQueue, Lanes, RunSoon
+from holdfast.engine.lanes import CommandRunner, Lanes, RunSoon
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.rollups.thread import RollupThread
@@ -59,7 +59,7 @@ class Engine:
         alerts: Alerts | None = None,
         registry: Registry | None = None,
         timer: Timer | None = None,
-        lanes: LaneQueue | None = None,
+        lanes: CommandRunner | None = None,
     ) -> None:
         self.store = store
         self.registry = registry or Registry()

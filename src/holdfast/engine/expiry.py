@@ -16,7 +16,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.engine.batches.dependencies import tell_next
+from holdfast.engine.batches.dependencies import update_next_dependents
 from holdfast.engine.batches.questions import withdraw_question
 from holdfast.engine.command import Command
 from holdfast.engine.outages import OUTAGE_SECONDS
@@ -45,7 +45,7 @@ def expire_task_if_due(view: View, task: Task) -> Task:
 
 
 def expire_reservation_if_due(view: View, row: Reservation) -> Reservation:
-    """The reservation. If it has expired, or its wait has had no sign of life, it is ended first."""
+    """The reservation. If it has expired, or its wait was not renewed, it is ended first."""
     if not reservations.is_due(row, view.now):
         return row
     return view.put(holding.end(row, EXPIRED, now=view.now), EXPIRED if row.proof else reservations.LEFT)
@@ -73,10 +73,10 @@ def expire_holdings(view: View, account: str, session_id: str) -> list[Row]:
 
 def end_session(view: View, session: Session, how: str) -> tuple[Row, ...]:
     """Close a session and free what it holds, each with an event; returns every row that ended."""
-    lapsed = expire_holdings(view, session.account, session.id)
+    expired = expire_holdings(view, session.account, session.id)
     verb = "expired" if how == sessions.EXPIRED else "ended"
     return (
-        *lapsed,
+        *expired,
         view.put(sessions.end(session, how, view.now), verb),
         *(_free_lease(view, lease, how) for lease in view.leases_of(session.account, session.id)),
         *(_free_task(view, task, how) for task in view.tasks_of(session.account, session.id)),
@@ -93,11 +93,11 @@ def _free_reservation(view: View, row: Reservation, how: str) -> Reservation:
 
 
 def _free_task(view: View, task: Task, how: str) -> Task:
-    """End the task's attempt. It counts if the session expired; a session that was closed hands the task back."""
+    """End the task's attempt. It counts if the session expired, and does not if it was closed."""
     if how == sessions.EXPIRED:
-        lapsed = tasks.lapse(task, view.now, wall=view.wall, reason="session expired")
-        return view.put(lapsed, task_verb(lapsed, "expired"))
-    back = tasks.hand_back(task, tasks.SESSION_ENDED, now=view.now)
+        expired = tasks.expire(task, view.now, wall=view.wall, reason="session expired")
+        return view.put(expired, task_verb(expired, "expired"))
+    back = tasks.release(task, tasks.SESSION_ENDED, now=view.now)
     return view.put(back, task_verb(back, "released"))
 
 
@@ -119,7 +119,7 @@ class ExpireLease(Command[bool], frozen=True):
 
 
 class ExpireReservation(Command[bool], frozen=True):
-    """End an expired reservation, or a wait without a sign of life; does nothing if it was renewed meanwhile."""
+    """End an expired reservation, or a wait that was not renewed; does nothing if it was renewed meanwhile."""
 
     urgent = True
     waits_for_locks = False  # the next pass of the sweep tries again
@@ -177,7 +177,7 @@ class UpdateDueTask(Command[bool], frozen=True):
         if task is None:
             return False
         if task.releasing is not None:
-            return tell_next(view, task)
+            return update_next_dependents(view, task)
         if tasks.is_schedule_due(task, view.wall) and not tasks.is_over(task, view.wall):
             view.put(tasks.make_ready(task), "due")
             return True

@@ -19,7 +19,7 @@ from typing import Any
 from holdfast.core.errors import StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.engine.backlog import MAX_BATCH, Backlog
-from holdfast.engine.batches.locked_rows import PATIENCE_SECONDS, SHORTEST_WAIT, LockedRows
+from holdfast.engine.batches.locked_rows import LOCK_RETRY_SECONDS, SHORTEST_WAIT, LockedRows
 from holdfast.engine.batches.transaction import BatchTransaction, Committed, Reply, SkippedTasks, found_no_task
 from holdfast.engine.clock_repair import step_commands
 from holdfast.engine.command import Command
@@ -202,7 +202,7 @@ class Lane:
             batch = commands[:MAX_BATCH]
             del commands[:MAX_BATCH]
             try:
-                self._attempt([Ticket(command, _NO_SINK) for command in batch], PATIENCE_SECONDS)
+                self._attempt([Ticket(command, _NO_SINK) for command in batch], LOCK_RETRY_SECONDS)
             except Exception as error:
                 commands[:0] = batch
                 if isinstance(error, RowsLocked):

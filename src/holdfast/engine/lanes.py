@@ -23,7 +23,7 @@ STUCK_SECONDS = 10.0
 """A lane that has worked on one batch for longer than this is reported as stuck."""
 
 
-class LaneQueue(Protocol):
+class CommandRunner(Protocol):
     """What runs the commands of an engine: lanes of this process, or of another one."""
 
     def start(self) -> None:

@@ -41,7 +41,10 @@ log = logging.getLogger("holdfast.sweep")
 
 
 class Sweep:
-    """The thread that ends expired leases, tasks and sessions, and gives grace after an outage."""
+    """The thread that ends expired leases, reservations, tasks, questions and sessions.
+
+    It also gives grace after an outage.
+    """
 
     def __init__(
         self,

@@ -46,6 +46,7 @@ class Ticket:
         "arrival",
         "capabilities",
         "command",
+        "conflicting_ids",
         "deadline",
         "is_caller_gone",
         "is_last_try",
@@ -53,7 +54,6 @@ class Ticket:
         "is_waiting",
         "key",
         "locked_until",
-        "obstacles",
         "place",
         "queues",
         "sink",
@@ -89,8 +89,8 @@ class Ticket:
         """What its worker can do, if it waits for tasks."""
         self.space = None if deadline is None else command.space_waited_for()
         """(account, space) in which it waits, if it may wait for a reservation."""
-        self.obstacles: frozenset[str] = frozenset()
-        """The reservations that are in its way."""
+        self.conflicting_ids: frozenset[str] = frozenset()
+        """The ids of the conflicting reservations."""
         self.place: str | None = None
         """The row by which it waits for a reservation."""
         self.is_waiting = False

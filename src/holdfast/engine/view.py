@@ -170,7 +170,7 @@ class View:
         self.tokens_drawn += 1
         return -self.tokens_drawn
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Let every token that is granted from this batch on be larger than `floor`."""
         self.token_floor = max(self.token_floor, floor)
 

@@ -1,4 +1,4 @@
-"""The table of all operations. Routes, OpenAPI, MCP tools, documents and clients are generated from it."""
+"""The table of all operations. Routes, OpenAPI and MCP schemas are made from it; tests compare the client with it."""
 
 from __future__ import annotations
 

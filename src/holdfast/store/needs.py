@@ -39,7 +39,7 @@ class Needs(msgspec.Struct, frozen=True):
     account that has settings."""
     queues_of: tuple[tuple[str, str], ...] = ()
     """(account, task): the same for the queues of these tasks."""
-    key_limits: tuple[tuple[str, str, int], ...] = ()
+    concurrency_limits: tuple[tuple[str, str, int], ...] = ()
     """(account, type, limit): the limit for each concurrency key that this command may set for a queue in `queues`."""
     spare: int = 0
     """How many ready tasks this command may take by id: claims in the same batch load that many more."""
@@ -81,7 +81,7 @@ class AllNeeds(msgspec.Struct):
     requiring: list[tuple[str, str, str, str, int]] = []
     queues: list[tuple[str, str]] = []
     queues_of: list[tuple[str, str]] = []
-    key_limits: list[tuple[str, str, int]] = []
+    concurrency_limits: list[tuple[str, str, int]] = []
     unique_keys: list[tuple[str, str]] = []
     dependents: list[tuple[str, str]] = []
     same_key_as: list[tuple[str, str]] = []
@@ -103,7 +103,8 @@ class AllNeeds(msgspec.Struct):
 
     def limits_to_set(self, queue: Queue) -> list[int]:
         """The limits for each concurrency key that commands of the batch may set for a queue."""
-        return [limit for account, name, limit in self.key_limits if (account, name) == (queue.account, queue.id)]
+        own = (queue.account, queue.id)
+        return [limit for account, name, limit in self.concurrency_limits if (account, name) == own]
 
     def of_any_type(self) -> AllNeeds:
         """The needs with only those claims that name no type."""

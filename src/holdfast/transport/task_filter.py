@@ -9,7 +9,7 @@ from holdfast.core.page import PAGE_BYTES, is_full, record_size
 from holdfast.core.row import Instant
 from holdfast.core.task import PENDING, ROOM, Task
 from holdfast.store.contract import Reader, TaskPath
-from holdfast.transport.room import Room
+from holdfast.transport.full_queues import FullQueues
 
 NEWEST = "tsk_~"
 """Cursor that sorts after every task id."""
@@ -83,8 +83,8 @@ def find_tasks(
 
     At most `scan_limit` tasks are read, so a filter that few tasks match gets a short page and a cursor.
     """
-    room = Room(reader, account) if filters.waits_for == ROOM else None
-    if room is not None:
+    full_queues = FullQueues(reader, account) if filters.waits_for == ROOM else None
+    if full_queues is not None:
         filters = filters.without_room
     found: list[Task] = []
     scanned = size = 0
@@ -92,7 +92,7 @@ def find_tasks(
         page = reader.tasks(account, filters.path, before, SCAN_PAGE, PAGE_BYTES)
         scanned += len(page)
         for task in page:
-            if filters.matches(task) and (room is None or room.is_lacking(task)):
+            if filters.matches(task) and (full_queues is None or full_queues.is_blocked(task)):
                 if len(found) == limit or size >= PAGE_BYTES:
                     return TaskPage(found, before, reader.now, reader.wall)
                 found.append(task)

@@ -71,7 +71,7 @@ def test_a_caller_without_a_key_is_told_what_to_use_and_never_to_register(closed
         step = first_action(answer)
         assert (step["action"], step["recommended"], "endpoint" in step) == ("authenticate", True, False)
         assert "ask the operator" in step["description"]
-        assert "isolate you" in step["description"]
+        assert "Do not register" in step["description"]
 
 
 def test_the_guides_of_a_closed_server_name_no_way_to_register():
@@ -79,7 +79,7 @@ def test_the_guides_of_a_closed_server_name_no_way_to_register():
         text = document(Settings())
         how_to = text.split("## Every operation")[0]
         assert "ask the operator" in how_to
-        assert "would isolate you" in re.sub(r"\s+", " ", how_to)
+        assert "Do not register" in re.sub(r"\s+", " ", how_to)
         assert PATH not in how_to
     assert PATH in guides.skill_md(Settings(registration="open"))
 

@@ -43,7 +43,7 @@ def test_the_embedded_engine_claims_renews_releases_and_recovers_on_a_local_file
         assert isinstance(taken, Claimed)
         assert taken.taken[0].lease_id == commands.lease_of("t1")
         assert engine.call(commands.beat("t1")).task.state == CLAIMED
-        assert engine.call(commands.hand_back("t1")).task.state == PENDING
+        assert engine.call(commands.release_task("t1")).task.state == PENDING
         engine.call(commands.take("work", seed="s2"))
         engine.sweep.stop()  # so that the sweep does not recover it first
         clock.advance(LEASE_SECONDS)

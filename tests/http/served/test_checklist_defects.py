@@ -71,7 +71,7 @@ def test_a_task_whose_lease_expires_on_every_attempt_becomes_a_dead_letter(libra
     assert not isinstance(library.call(commands.take("work", seed="s9")), Claimed)
 
 
-@pytest.mark.parametrize("verb", [commands.beat, commands.complete, commands.fail, commands.hand_back])
+@pytest.mark.parametrize("verb", [commands.beat, commands.complete, commands.fail, commands.release_task])
 def test_a_holder_whose_lease_expired_is_refused_before_the_next_claim(library, verb):
     library.call(commands.create("t1"))
     library.call(commands.take("work"))

@@ -99,11 +99,11 @@ def test_the_checkpoint_of_a_lost_worker_is_its_successors(expired_session):
     assert (previous["checkpoint"], previous["note"]) == ({"page": 7}, "half way")
 
 
-# -- handed back -------------------------------------------------------------------------------------------------
+# -- released ----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("verb", ["release", "snooze"])
-def test_work_that_is_handed_back_costs_no_attempt(account, verb):
+def test_work_that_is_released_costs_no_attempt(account, verb):
     mine = held(account, maxAttempts=1)
     for _ in range(3):
         assert done(account.do(verb, mine["id"], **LEAVING[verb]))["attemptCount"] == 0
@@ -118,7 +118,7 @@ def test_a_released_task_is_claimable_at_once(account):
 
 
 @pytest.mark.parametrize(("verb", "field"), [("release", "delay_seconds"), ("snooze", "seconds")])
-def test_a_task_handed_back_for_a_while_waits_for_its_time(account, verb, field):
+def test_a_task_released_for_a_while_waits_for_its_time(account, verb, field):
     mine = held(account)
     assert_lasts(done(account.do(verb, mine["id"], **{field: 50}))["scheduledAt"], 50)
     refused(account.do("claim", mine["id"]), 409, "not_yet_claimable")

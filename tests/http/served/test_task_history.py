@@ -22,7 +22,7 @@ def attempts(account, task_id):
 
 @pytest.fixture
 def finished_task(account):
-    """A task that was failed once, handed back once, and completed by a third worker."""
+    """A task that was failed once, released once, and completed by a third worker."""
     mine = held(account)
     for verb, fields in (("fail", {"reason": "it broke", "error_code": "E1"}), ("release", {})):
         done(account.do("heartbeat", mine["id"], progress=0.5))

@@ -123,7 +123,7 @@ def _changes(log: list[LogEntry], by_id: dict[str, Call]) -> Iterator[Change]:
 def _cause(entry: LogEntry, by_id: dict[str, Call]) -> Call | None:
     """The call that asked for a change. A claim that waits ends an expired lease before it is its turn, for others.
 
-    A request for files ends expired reservations that are near, whether they are in its way or not.
+    A request for files ends expired reservations that are near, whether they conflict or not.
     """
     call = by_id.get(entry.request_id)
     if call is not None and "wait_seconds" in call.args and entry.kind == "lease.expired":

@@ -17,8 +17,8 @@ from tests.linearizability.model.objects import (
     State,
     Task,
     free,
-    hand_back,
     may_expire,
+    release,
     ways_to_end,
     without_holder,
 )
@@ -111,7 +111,7 @@ def _without_holder(held: Held, verb: str, now: Moment, calls: list[Call]) -> He
     """The object after the server took it from its holder; None if it must not."""
     if verb == "undelivered" and not _was_answered(held.proof, calls):
         if isinstance(held, Task):
-            return hand_back(held, "undelivered", now)
+            return release(held, "undelivered", now)
         return free(held, now)._replace(done=held.done) if isinstance(held, Job) else without_holder(held, now)
     if verb in {"expired", "dead_lettered"} and may_expire(held, now):
         return without_holder(held, now)

@@ -16,9 +16,9 @@ from tests.linearizability.model.objects import (
     Task,
     deadline,
     fits,
-    hand_back,
     may_expire,
     may_live,
+    release,
     session_may_be_over,
     session_may_live,
     ways_to_renew,
@@ -95,7 +95,7 @@ def withdraw(noun: str, state: State, call: Call, now: Moment) -> Iterator[Chang
             yield {key: kept}
         if session_may_be_over(state, held.kept, now) and _shown(call) is None:
             is_task = isinstance(held, Task)
-            yield {key: hand_back(held, "session_ended", now) if is_task else without_holder(held, now)}
+            yield {key: release(held, "session_ended", now) if is_task else without_holder(held, now)}
 
 
 NO_OFFER: dict[str, Any] = {"offer": None, "open_soonest": 0, "open_latest": 0, "kept": None}

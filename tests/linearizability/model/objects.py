@@ -170,7 +170,7 @@ def free(job: Job, now: Moment) -> Job:
 def without_holder(held: Held, now: Moment) -> Held:
     """What its lease leaves behind when it expires."""
     if isinstance(held, Task):
-        return lapse(held, now)
+        return expire(held, now)
     return free(held, now) if isinstance(held, Job) else end(held, now)
 
 
@@ -179,13 +179,13 @@ def end(reservation: Reservation, now: Moment) -> Reservation:
     return Reservation(token=reservation.token, mode=reservation.mode, at=now.at)
 
 
-def lapse(task: Task, now: Moment) -> Task:
+def expire(task: Task, now: Moment) -> Task:
     """The task after its lease expired: pending again, or a dead letter after its last attempt."""
     after = DEAD if task.used >= task.max_attempts else PENDING
     return _end_attempt(task, "expired", after, now)
 
 
-def hand_back(task: Task, outcome: str, now: Moment) -> Task:
+def release(task: Task, outcome: str, now: Moment) -> Task:
     """The task in its queue, with the attempt not counted."""
     return _end_attempt(task, outcome, PENDING, now)._replace(used=task.used - 1)
 
@@ -249,9 +249,9 @@ def ways_to_end(state: State, session: str, now: Moment, *, expired: bool) -> It
         if not isinstance(held, Task):
             after = [without_holder(held, now)]
         else:
-            after = [lapse(held, now)] if expired or may_expire(held, now) else []
+            after = [expire(held, now)] if expired or may_expire(held, now) else []
             if not expired and may_live(held, now):
-                after.append(hand_back(held, "session_ended", now))
+                after.append(release(held, "session_ended", now))
         ways = [way | {key: each} for way in ways for each in after]
     yield from ways
 

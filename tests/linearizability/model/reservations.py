@@ -40,25 +40,25 @@ from tests.linearizability.model.patterns import conflict
 
 
 def reserve(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """All paths if nothing that is in the way may still be held, else held by whoever has conflicting ones."""
+    """All paths if nothing that conflicts may still be held, else held by whoever has conflicting ones."""
     return renewing(_reserve, state, call, now)
 
 
 def _reserve(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     kind = None if call.answer is None else call.answer["is"]
-    in_the_way = _in_the_way(state, call, call.args["mode"])
-    now = now.after(max((state[key].at for key in in_the_way), default=0))
+    conflicting = _in_the_way(state, call, call.args["mode"])
+    now = now.after(max((state[key].at for key in conflicting), default=0))
     if not now.is_possible:
         return
     if kind in {None, "granted"}:
         key = ("reservation", call.args["reservation"])
         if may_claim_for(state, call, now) and not state[key].mode:
             asked = Reservation(space=call.args["space"], paths=tuple(call.args["paths"]), mode=call.args["mode"])
-            for way in _ways_to_end_all(state, in_the_way, now):
+            for way in _ways_to_end_all(state, conflicting, now):
                 if ("session", call.args.get("session")) not in way:
                     yield from ({**way, **granted} for granted in _grant(state, call, now, asked))
     elif kind == "held":
-        yield from _held(state, call, now, in_the_way)
+        yield from _held(state, call, now, conflicting)
     elif kind in {"session_over", "lost"} and may_refuse_session(state, call, now):
         yield {}
 
@@ -84,23 +84,23 @@ def _ways_to_end_all(state: State, keys: list[Key], now: Moment) -> list[Changes
     return ways
 
 
-def _held(state: State, call: Call, now: Moment, in_the_way: list[Key]) -> Iterator[Changes]:
+def _held(state: State, call: Call, now: Moment, conflicting: list[Key]) -> Iterator[Changes]:
     """Held by those that the answer names: a session of others may have expired just before, with what it held."""
-    sessions = {state[key].session for key in in_the_way} - {None, call.args.get("session")}
+    sessions = {state[key].session for key in conflicting} - {None, call.args.get("session")}
     expired = (
         ways_to_end(state, each, now, expired=True) for each in sessions if session_may_be_over(state, each, now)
     )
     for way in chain([{}], *expired):
-        left = [way.get(key, state[key]) for key in in_the_way]
-        if _shows_obstacles(call, now, [each for each in left if each.proof is not None]):
+        left = [way.get(key, state[key]) for key in conflicting]
+        if _shows_conflicts(call, now, [each for each in left if each.proof is not None]):
             yield way
 
 
-def _shows_obstacles(call: Call, now: Moment, in_the_way: list[Reservation]) -> bool:
-    """Whether the answer names the owners of everything that is in the way and cannot have expired."""
+def _shows_conflicts(call: Call, now: Moment, conflicting: list[Reservation]) -> bool:
+    """Whether the answer names the owners of everything that conflicts and cannot have expired."""
     assert call.answer is not None
     shown = Counter(call.answer["owners"])
-    live = [each for each in in_the_way if may_live(each, now)]
+    live = [each for each in conflicting if may_live(each, now)]
     surely = Counter(each.owner for each in live if not may_expire(each, now))
     return bool(shown) and surely <= shown <= Counter(each.owner for each in live)
 
@@ -142,8 +142,8 @@ def _take_reservation(state: State, call: Call, now: Moment) -> Iterator[Changes
 def extend_reservation(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """More paths for its live holder, all or none."""
     key = ("reservation", call.args["reservation"])
-    in_the_way = _in_the_way(state, call, state[key].mode, own=key)
-    now = now.after(max(state[each].at for each in [key, *in_the_way]))
+    conflicting = _in_the_way(state, call, state[key].mode, own=key)
+    now = now.after(max(state[each].at for each in [key, *conflicting]))
     if not now.is_possible:
         return
     kind = None if call.answer is None else call.answer["is"]
@@ -153,10 +153,10 @@ def extend_reservation(state: State, call: Call, now: Moment) -> Iterator[Change
         elif not is_held_by(state, found, call.args["proof"], now):
             continue
         elif kind == "held":
-            yield from _held(state, call, now, in_the_way)
+            yield from _held(state, call, now, conflicting)
         else:
             more = tuple(dict.fromkeys((*found.paths, *call.args["paths"])))
-            for way in _ways_to_end_all(state, in_the_way, now):
+            for way in _ways_to_end_all(state, conflicting, now):
                 if ("session", found.session) not in way:
                     yield way | {key: found._replace(paths=more, at=now.at)}
 

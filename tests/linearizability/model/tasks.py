@@ -29,7 +29,7 @@ from tests.linearizability.model.objects import (
     deadline,
     fail,
     fits,
-    hand_back,
+    release,
     ways_to_be_free,
 )
 
@@ -79,7 +79,7 @@ def _take_over(state: State, call: Call, now: Moment) -> Iterator[Changes]:
         return
     if kind in {None, "granted"}:
         if may_claim_for(state, call, now) and accepts(task, call, now):
-            yield from _grant(state, call, now, key, {key: hand_back(task, "handed_over", now)})
+            yield from _grant(state, call, now, key, {key: release(task, "handed_over", now)})
     elif kind == "offer_refused":
         if may_refuse_code(task, call, now):
             yield {}
@@ -124,7 +124,7 @@ def fail_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
 
 def release_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
     """Back in its queue, without a used attempt."""
-    yield from _holder_call(state, call, now, "released", lambda task, at: hand_back(task, "released", at))
+    yield from _holder_call(state, call, now, "released", lambda task, at: release(task, "released", at))
 
 
 def _holder_call(
@@ -157,7 +157,7 @@ def _shows(call: Call, state: State, after: Task) -> bool:
 
 
 def read_task(state: State, call: Call, now: Moment) -> Iterator[Changes]:
-    """The task's state, the number of its attempt and its result; a lapsed lease may be shown as held or as ended."""
+    """The task's state, the number of its attempt and its result; a expired lease may be shown as held or as ended."""
     key = ("task", call.args["task"])
     answer = call.answer
     assert answer is not None

@@ -112,7 +112,7 @@ def _held(document: Document, hint: str | None = None) -> Held:
     yours, theirs = (first["paths"][0][side] for side in ("yours", "theirs"))
     how = "waited for" if first["status"] == "waiting" else "reserved"
     text = f"{yours} is {how} by {first['owner']}" + (f" with {theirs}" if theirs != yours else "")
-    text += f", and {len(others)} more reservations are in the way" if others else ""
+    text += f", and there are {len(others)} more conflicting reservations" if others else ""
     return Held(text, hint=hint, retry_after=advised_pause(document), document=document)
 
 

@@ -26,7 +26,7 @@ class QueueMethods(Caller[R]):
     ) -> R:
         """Pause a queue, or limit how many of its tasks run, in all or with the same concurrency key.
 
-        0 removes a limit. What runs goes on.
+        0 removes a limit. Running tasks continue.
         """
         return self.call(
             "set_queue",

@@ -122,7 +122,7 @@ class SessionMethods(Caller[R]):
         limit: int | None = None,
         cursor: str | None = None,
     ) -> R:
-        """List what this key holds: `held` has sessions, then jobs and locks, then tasks.
+        """List what this key holds: `held` has sessions, jobs and locks, reservations, then tasks.
 
         `owner` and `session_id` select some of it. With the `session_secret` of the session, what it holds has its
         `lease_id`. See `Client.mine` for all pages.

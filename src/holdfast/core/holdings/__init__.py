@@ -1,1 +1,1 @@
-"""Rules over everything that can be held: jobs, locks, tasks and sessions."""
+"""Rules over everything that can be held: jobs, locks, reservations, tasks and sessions."""

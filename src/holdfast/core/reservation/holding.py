@@ -1,4 +1,4 @@
-"""The life of a reservation: who is in its way, waiting, granting, renewing, changing its paths, ending."""
+"""The life of a reservation: its conflicts, waiting, granting, renewing, changing its paths, ending."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_COMPARED = 2_000
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A reservation that is in the way, and which patterns meet."""
+    """A conflicting reservation, and which patterns meet."""
 
     row: Reservation
     meetings: tuple[tuple[str, str], ...]
@@ -51,9 +51,9 @@ class Conflict(msgspec.Struct, frozen=True):
 def conflicts(
     mine: Sequence[Pattern], mode: str, others: Iterable[Reservation], *, arrived_at: Instant | None, now: Instant
 ) -> list[Reservation]:
-    """The reservations that are in the way: live, with a pattern that meets one of `mine`, and one side exclusive.
+    """The conflicting reservations: live, with a pattern that meets one of `mine`, and one side exclusive.
 
-    Those that wait are in the way of whoever arrived later; `arrived_at` is None for a caller that arrives now.
+    Those that wait conflict with whoever arrived later; `arrived_at` is None for a caller that arrives now.
     """
     candidates = {
         other.id: other
@@ -94,9 +94,9 @@ def describe(mine: Sequence[Pattern], others: Iterable[Reservation]) -> tuple[Co
 def check_room(use: SpaceUse, *, waits: bool) -> None:
     """Refuse one more reservation, or one more wait, in a space that has no room for it."""
     if waits and use.waiting >= MAX_WAITING:
-        raise SpaceFull(f"{MAX_WAITING} reservations of the space wait, which is the most", retry_after=5)
+        raise SpaceFull(f"the space already has {MAX_WAITING} waiting requests, the limit", retry_after=5)
     if not waits and use.held >= MAX_HELD:
-        raise SpaceFull(f"the space has {MAX_HELD} reservations, which is the most", retry_after=5)
+        raise SpaceFull(f"the space already has {MAX_HELD} reservations, the limit", retry_after=5)
 
 
 def check_broad(mine: Sequence[Pattern], others: Iterable[Reservation], now: Instant, *, waits: bool) -> None:
@@ -109,7 +109,7 @@ def check_broad(mine: Sequence[Pattern], others: Iterable[Reservation], now: Ins
     counts = is_waiting if waits else leases.is_live
     if sum(counts(other, now) and is_broad(other) for other in others) >= MAX_BROAD:
         raise SpaceFull(
-            f"the space has {MAX_BROAD} reservations with a pattern that begins with a wildcard, which is the most:"
+            f"the space already has {MAX_BROAD} reservations with a pattern that begins with a wildcard, the limit:"
             " begin your patterns with the name of a folder",
             retry_after=5,
         )

@@ -21,7 +21,7 @@ LEFT = "left"
 MAX_HELD, MAX_WAITING, MAX_BROAD = 500, 500, 50
 """Reservations of one space that are held, that wait, and of each kind with a pattern that begins with a wildcard."""
 WAIT_LIFETIME = 6 * SECOND
-"""How long a waiter stays without a sign of life from its server."""
+"""How long a wait lasts after its server renewed it last."""
 PLACE_LIFETIME = 10 * SECOND
 """How long the place of a caller is kept that waited for as long as it wanted to."""
 
@@ -51,7 +51,7 @@ class Reservation(Row, frozen=True):
     arrived_at: Instant = 0
     """Its place among those whose patterns meet: earlier ones are served first."""
     waits_until: Instant | None = None
-    """While it waits: until when it does without a sign of life."""
+    """While it waits: when the wait ends unless its server renews it."""
     proof: str | None = None
     token: int = 0
     claimed_at: Instant | None = None
@@ -111,12 +111,12 @@ def is_open(row: Reservation) -> bool:
 
 
 def is_waiting(row: Reservation, now: Instant) -> bool:
-    """Whether it waits, with a recent sign of life."""
+    """Whether it waits, and its server renewed the wait in time."""
     return row.waits_until is not None and row.waits_until > now
 
 
 def is_due(row: Reservation, now: Instant) -> bool:
-    """Whether its lease has expired, or its wait has had no sign of life: the sweep may end it."""
+    """Whether its lease has expired, or its wait was not renewed: the sweep may end it."""
     deadline = row.waits_until if row.expires_at is None else row.expires_at
     return deadline is not None and deadline <= now
 

@@ -14,7 +14,7 @@ from holdfast.core.rollups.histogram import observe
 from holdfast.core.rollups.intervals import RESOLUTIONS, Resolution
 from holdfast.core.rollups.rollup import Rollup, TaskCounts, limit_types, merge
 from holdfast.core.row import Instant
-from holdfast.core.task.row import CLAIMED, EXHAUSTED, LAPSED, PENDING, PERMANENT, Task
+from holdfast.core.task.row import CLAIMED, EXHAUSTED, LEASE_EXPIRED, PENDING, PERMANENT, Task
 from holdfast.decoding import decoder
 
 _TASKS = f"{Task.noun}:"
@@ -97,7 +97,7 @@ def fold(events: Iterable[Event], pasts: dict[str, TaskPast], into: dict[Instant
 def _count(counts: TaskCounts, verb: str, past: TaskPast, at: Instant, changes: _Changes) -> None:
     if verb == "dead_lettered":
         counts.dead += 1
-        verb = {EXHAUSTED: "failed", PERMANENT: "failed", LAPSED: "expired"}.get(str(changes.dead_cause), "")
+        verb = {EXHAUSTED: "failed", PERMANENT: "failed", LEASE_EXPIRED: "expired"}.get(str(changes.dead_cause), "")
     if verb:
         setattr(counts, verb, getattr(counts, verb) + 1)
     if verb == "claimed" and past.claimable_since is not None:

@@ -1,7 +1,7 @@
 """Tasks: work that waits in a queue until a worker claims it under a lease and reports the outcome.
 
 pending → claimed → completed, or back to pending, or to the dead letters after the last attempt.
-`attempt` counts claims and only grows. `attempt_count` counts the attempts used up; handing back and requeueing lower
+`attempt` counts claims and only grows. `attempt_count` counts the attempts used up; releasing and requeueing lower
 it.
 """
 
@@ -36,12 +36,12 @@ from holdfast.core.task.ending import (
     complete,
     end_by_deadline,
     end_by_restore,
+    expire,
     expire_if_due,
     fail,
     force_cancel,
-    hand_back,
     hand_over,
-    lapse,
+    release,
     request_cancel,
     resolve,
     undeliver,
@@ -92,7 +92,7 @@ from holdfast.core.task.row import (
     FAILED,
     FINAL_STATES,
     HANDED_OVER,
-    LAPSED,
+    LEASE_EXPIRED,
     LIVE_STATES,
     PENDING,
     PERMANENT,
@@ -139,7 +139,7 @@ __all__ = [
     "FINAL_STATES",
     "HANDED_OVER",
     "HOLD",
-    "LAPSED",
+    "LEASE_EXPIRED",
     "LIVE_STATES",
     "MAX_SCHEDULE_AHEAD",
     "PENDING",
@@ -182,11 +182,11 @@ __all__ = [
     "end_by_deadline",
     "end_by_restore",
     "end_unanswered",
+    "expire",
     "expire_if_due",
     "fail",
     "failure_reason",
     "force_cancel",
-    "hand_back",
     "hand_over",
     "heartbeat",
     "is_claimable",
@@ -198,7 +198,6 @@ __all__ = [
     "is_purgeable",
     "is_repeat",
     "is_schedule_due",
-    "lapse",
     "last_answer",
     "last_attempt",
     "lease_ttl",
@@ -212,6 +211,7 @@ __all__ = [
     "queue_position",
     "reissue",
     "reject",
+    "release",
     "replace_work",
     "request_cancel",
     "requeue",

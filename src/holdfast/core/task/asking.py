@@ -9,7 +9,7 @@ from holdfast.core.errors import Invalid
 from holdfast.core.limits import MAX_QUESTIONS
 from holdfast.core.question import Answered, follow
 from holdfast.core.row import Instant
-from holdfast.core.task.ending import cancel, hand_back, stop_waiting
+from holdfast.core.task.ending import cancel, release, stop_waiting
 from holdfast.core.task.queueing import requeue_waiting
 from holdfast.core.task.row import ASKED, CANCELLED, DEAD, UNANSWERED, Task
 from holdfast.decoding import decode
@@ -18,7 +18,7 @@ from holdfast.decoding import decode
 def ask(task: Task, question_id: str, *, now: Instant, wall: Instant) -> Task:
     """End the holder's attempt, uncounted: the task waits for the answer; cancelled if its holder was asked to stop."""
     check_may_ask(task)
-    back = hand_back(task, ASKED, now=now, wall=wall)
+    back = release(task, ASKED, now=now, wall=wall)
     return back if back.state == CANCELLED else await_answer(back, question_id, wall)
 
 

@@ -1,4 +1,4 @@
-"""How an attempt ends: completed, failed, handed back, expired or cancelled."""
+"""How an attempt ends: completed, failed, released, expired or cancelled."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from holdfast.core.task.row import (
     EXPIRED,
     FAILED,
     HANDED_OVER,
-    LAPSED,
+    LEASE_EXPIRED,
     PENDING,
     PERMANENT,
     RESTORED,
@@ -42,7 +42,10 @@ def complete(task: Task, *, result: str | None, output_id: str | None, now: Inst
 
 
 def check_same_result(task: Task, *, result: str | None, output_id: str | None) -> None:
-    """Refuse to complete a task again with another result: answered as a repeat, it would be lost without a word."""
+    """Refuse to complete a task again with another result.
+
+    Answered as a repeat, the new result would be dropped silently.
+    """
     same = result is None or _canonical(result) == _canonical(task.result)
     if not same or output_id not in {None, task.output_id}:
         raise InvalidTransition("this task is completed already, with another result", state=task.state)
@@ -89,7 +92,7 @@ def fail(
     return _enqueue_later(ended, after, now if wall is None else wall)
 
 
-def hand_back(
+def release(
     task: Task, outcome: str, *, now: Instant, wall: Instant | None = None, after: Instant | None = None
 ) -> Task:
     """Return the task to its queue without counting the attempt: it was neither done nor failed."""
@@ -120,10 +123,10 @@ def end_by_restore(task: Task, now: Instant, wall: Instant | None = None) -> Tas
     """End the attempt of a task in a restored store, uncounted; the task is claimable after its old deadline."""
     assert task.expires_at is not None
     after = task.expires_at - now if task.expires_at > now else None
-    return hand_back(task, RESTORED, now=now, wall=wall, after=after)
+    return release(task, RESTORED, now=now, wall=wall, after=after)
 
 
-def lapse(task: Task, now: Instant, *, wall: Instant | None = None, reason: str | None = None) -> Task:
+def expire(task: Task, now: Instant, *, wall: Instant | None = None, reason: str | None = None) -> Task:
     """End an attempt whose holder did not renew in time, or whose time is over.
 
     The task is back in its queue, or a dead letter after its last attempt or its deadline.
@@ -138,7 +141,7 @@ def lapse(task: Task, now: Instant, *, wall: Instant | None = None, reason: str 
     if is_over(task, wall):
         return replace(ended, state=DEAD, dead_cause=DEADLINE)
     if task.attempt_count >= task.max_attempts:
-        return replace(ended, state=DEAD, dead_cause=DEADLINE if is_out_of_time else LAPSED)
+        return replace(ended, state=DEAD, dead_cause=DEADLINE if is_out_of_time else LEASE_EXPIRED)
     return enqueue(ended, task.scheduled_at, now)
 
 
@@ -146,7 +149,7 @@ def expire_if_due(task: Task, now: Instant, wall: Instant | None = None) -> Task
     """End what is due: an expired lease, or a pending task whose deadline has passed. The sweep may be late."""
     wall = now if wall is None else wall
     if task.state == CLAIMED and is_due(task, now):
-        return lapse(task, now, wall=wall)
+        return expire(task, now, wall=wall)
     return end_by_deadline(task) if is_overdue(task, wall) else task
 
 

@@ -20,9 +20,9 @@ FAILED, EXPIRED, RELEASED, SNOOZED, SESSION_ENDED = "failed", "expired", "releas
 UNDELIVERED, RESTORED, HANDED_OVER, ASKED = "undelivered", "restored", offers.HANDED_OVER, "asked"
 """Outcomes of an attempt, besides `completed` and `cancelled`."""
 
-EXHAUSTED, PERMANENT, LAPSED, DEADLINE = "attempts_exhausted", "permanent", "lease_expired", "deadline"
+EXHAUSTED, PERMANENT, LEASE_EXPIRED, DEADLINE = "attempts_exhausted", "permanent", "lease_expired", "deadline"
 UNANSWERED = "unanswered"
-DEAD_CAUSES = (EXHAUSTED, PERMANENT, LAPSED, DEADLINE, UNANSWERED)
+DEAD_CAUSES = (EXHAUSTED, PERMANENT, LEASE_EXPIRED, DEADLINE, UNANSWERED)
 """Why a task is a dead letter."""
 
 DEPENDENCIES, ANSWER, ROOM = "dependencies", "answer", "room"

@@ -1,9 +1,9 @@
-"""The end of a task that others depend on: its dependents learn of it, some now and the rest from the sweep.
+"""Updates the dependents of a task that has ended: up to 500 at once, the rest by the sweep.
 
 A command that may end a task asks for its first dependents (`Needs.dependents`). Where they were not loaded, are too
 many or are locked by another server, the task is saved with `releasing` set, in the same transaction: the sweep of any
 server goes on from there, a part in each transaction, also after a crash. A dependent that is cancelled has dependents
-too; they learn of it in the same way.
+too; they are updated in the same way.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DEPENDENCY_MET = "dependency_met"
 """Verb of the event of a task when one that it needs has ended and it is not cancelled for that."""
 
 
-def tell_dependents(view: View, first: int) -> None:
+def update_dependents(view: View, first: int) -> None:
     """Apply the ends of awaited tasks since this step to their dependents; doing it again changes nothing."""
     position = first
     while position < len(view.steps):  # it grows while dependents are cancelled
@@ -31,7 +31,7 @@ def tell_dependents(view: View, first: int) -> None:
         if _ends_awaited(step):
             task = view.find(Task, step.after.account, step.after.id)
             if task is not None and task.state in tasks.FINAL_STATES and task.releasing is None:
-                tell_next(view, task)
+                update_next_dependents(view, task)
 
 
 def _ends_awaited(step: Step) -> bool:
@@ -41,27 +41,27 @@ def _ends_awaited(step: Step) -> bool:
     return after.state in tasks.FINAL_STATES and isinstance(before, Task) and before.state not in tasks.FINAL_STATES
 
 
-def tell_next(view: View, task: Task) -> bool:
-    """Let the next dependents of a finished task learn of its end; returns whether that changed anything."""
+def update_next_dependents(view: View, task: Task) -> bool:
+    """Apply the end of a finished task to its next dependents; returns whether that changed anything."""
     key, steps = (task.account, task.id), len(view.steps)
     listed = view.dependents.get(key)
     for dependent in view.new_dependents.get(key, ()):
-        _tell(view, task, dependent)
-    told = "" if task.releasing is None else task.releasing
-    left: str | None = told
+        _update(view, task, dependent)
+    last_updated = "" if task.releasing is None else task.releasing
+    left: str | None = last_updated
     if listed is not None:
         for dependent in listed:
-            if not _tell(view, task, dependent):
+            if not _update(view, task, dependent):
                 break  # another server has locked it
-            told = dependent
-        is_all = not listed or told == listed[-1]
-        left = None if is_all and len(listed) < dependents_of_each(len(view.dependents)) else told
+            last_updated = dependent
+        is_all = not listed or last_updated == listed[-1]
+        left = None if is_all and len(listed) < dependents_of_each(len(view.dependents)) else last_updated
     if left != task.releasing:
         view.touch(replace(task, releasing=left))
     return len(view.steps) > steps
 
 
-def _tell(view: View, task: Task, dependent: str) -> bool:
+def _update(view: View, task: Task, dependent: str) -> bool:
     """Apply the end of a task to one dependent; returns False if that was not loaded."""
     try:
         row = view.find(Task, task.account, dependent)

@@ -16,7 +16,7 @@ SHORT_WAIT = 0.05
 SHORTEST_WAIT = 0.001
 MAX_SHORT_WAITS = 10
 """After so many halves that met a locked row, the other halves of the batch get the shortest wait."""
-PATIENCE_SECONDS = 5.0
+LOCK_RETRY_SECONDS = 5.0
 """How long a command is tried again before its caller gets an error."""
 RETRY_SECONDS = 0.05
 MAX_RETRIES = 16
@@ -48,7 +48,7 @@ class LockedRows:
         """Try the ticket again later; False if its time is over, or if its command is not worth waiting for."""
         now = time.monotonic()
         if ticket.locked_until is None:
-            ticket.locked_until = now + PATIENCE_SECONDS
+            ticket.locked_until = now + LOCK_RETRY_SECONDS
         if now >= ticket.locked_until or not ticket.command.waits_for_locks:
             return False
         self._tickets.append(ticket)

@@ -17,7 +17,7 @@ from holdfast.engine.batches.steps import Step
 from holdfast.engine.command import Held
 from holdfast.engine.verbs.job_claims import Done
 from holdfast.engine.verbs.locks import Delayed
-from holdfast.engine.verbs.reservations import Obstructed
+from holdfast.engine.verbs.reservations import FilesHeld
 from holdfast.engine.verbs.tasks.claiming import Busy, Empty
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.registry import Registry, observe_at
@@ -25,9 +25,9 @@ from holdfast.telemetry.registry import Registry, observe_at
 if TYPE_CHECKING:
     from holdfast.engine.batches.transaction import Committed
 
-_CONFLICTS = (Held, Obstructed, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
+_CONFLICTS = (Held, FilesHeld, LeaseLost, LeaseMismatch, LeaseSuperseded, TaskClaimed)
 _FAMILIES: dict[type[Row], str] = {Task: "task", Session: "session", Reservation: "reservation"}
-_UNAVAILABLE = (Held, Obstructed, Delayed, Busy, TaskClaimed)
+_UNAVAILABLE = (Held, FilesHeld, Delayed, Busy, TaskClaimed)
 """Outcomes of a claim that is not possible now: held by another, delayed, or the session has a task in flight."""
 _NOT_GRANTED: tuple[tuple[Any, str], ...] = (
     (Empty, "empty"),
@@ -101,7 +101,8 @@ class BatchMetrics:
                     dead += 1
                     found[metric_names.DEAD_LETTERS.at(cause)] += 1
                     found[metric_names.FAILED.at()] += cause in _REPORTED
-                if lapsed or step.kind == "expired" or cause == tasks.LAPSED:  # the last two also by a session's end
+                # The last two also by a session's end.
+                if lapsed or step.kind == "expired" or cause == tasks.LEASE_EXPIRED:
                     found[metric_names.EXPIRIES.at(family)] += 1
                 if lapsed:
                     delays.append((family, (committed.now - at) / SECOND))
@@ -137,7 +138,7 @@ def _classify(outcome: Any) -> _Class:
 
 
 def _family(step: Step) -> str:
-    """The family of a step: job, lock, election, task or session; empty for other rows."""
+    """The family of a step: job, lock, election, reservation, task or session; empty for other rows."""
     row_type = type(step.after)
     if row_type is Lease:
         return step.after.kind or step.before.kind or ""  # type: ignore[attr-defined]

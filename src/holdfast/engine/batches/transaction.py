@@ -87,7 +87,7 @@ class BatchTransaction:
             is_unsure = retry_skipped and counted is not None and view.has_changes
             unsure = _find_unsure(decided) if is_unsure else []
             if view.token_floor:
-                transaction.raise_tokens(view.token_floor)
+                transaction.advance_tokens(view.token_floor)
             tokens = transaction.draw(view.tokens_drawn) if view.tokens_drawn else []
             replies: list[Reply] = []
             for ticket, outcome, changed in decided:

@@ -73,7 +73,7 @@ class ImportOctostore(Command[Imported], frozen=True):
         plan.make(self._used_names(stored, view.now), {table: _ids(stored, table) for table in _KINDS})
         applied = not self.dry_run and (self.skip_refused or not plan.refused)
         if applied:
-            view.raise_tokens(self.records.highest_token)
+            view.advance_tokens(self.records.highest_token)
             for row in plan.rows:
                 _put(view, row)
         return Imported(

@@ -77,7 +77,10 @@ class HeartbeatJob(HolderCommand, frozen=True):
 
     @property
     def stores_answer(self) -> bool:
-        """Only if it carries something: renewing twice is renewing once, and renewals are many."""
+        """Only if it has a note, checkpoint or progress.
+
+        Repeating a plain renewal is harmless, and renewals are frequent.
+        """
         return not (self.note is None and self.checkpoint is None and self.progress is None)
 
     def replay(self, view: View, answer: Answer) -> LeaseOutcome | Replayed:

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from holdfast.core import question as questions
 from holdfast.core import task as tasks
-from holdfast.core.question import Inquiry, Question, question_id, task_of
+from holdfast.core.question import Question, QuestionContent, question_id, task_of
 from holdfast.core.task import Task
 from holdfast.engine.command import Command, Outcome
 from holdfast.engine.expiry import expire_task_if_due, needs_to_end, task_verb
@@ -26,11 +26,11 @@ class QuestionOutcome(Outcome, frozen=True):
 class AskTask(HolderCommand, frozen=True):
     """Ask a person about a task: the attempt is over, uncounted, and the task waits for the answer."""
 
-    inquiry: Inquiry = Inquiry("")
+    content: QuestionContent = QuestionContent("")
 
     def size(self) -> int:
         """The size of its texts."""
-        return super().size() + len(self.inquiry.text)
+        return super().size() + len(self.content.text)
 
     def decide(self, view: View) -> TaskOutcome:
         """The waiting task; cancelled if its holder was asked to stop."""
@@ -43,7 +43,7 @@ class AskTask(HolderCommand, frozen=True):
         if waiting.question is not None:
             blank = Question(self.account, row_id, task=held.id)
             asked = questions.ask(
-                blank, self.inquiry, task_type=held.type, wall=view.wall, worker=held.worker, attempt=held.attempt
+                blank, self.content, task_type=held.type, wall=view.wall, worker=held.worker, attempt=held.attempt
             )
             view.put(asked, "asked")
         return outcome

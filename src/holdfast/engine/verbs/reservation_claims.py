@@ -22,7 +22,7 @@ from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.verbs.reservations import (
     CALLER_LEFT,
     ChangedReservation,
-    Obstructed,
+    FilesHeld,
     ReleaseReservation,
     ReservationOutcome,
     check_held,
@@ -127,7 +127,7 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
         return tuple(map(parse, self.request.paths))
 
     def needs(self) -> Needs:
-        """The caller's own row, its session, and every reservation that may be in the way."""
+        """The caller's own row, its session, and every reservation that may conflict."""
         ids = (row_id for row_id in (self.reservation_id, self.waiting_id) if row_id)
         rows = (*((Reservation.table, self.account, row_id) for row_id in ids), *self.session_key(self.request.session))
         return Needs(rows=rows, paths=paths_needed(self.account, self.request.space, self.patterns))
@@ -144,8 +144,8 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
         """The space in which the caller may wait."""
         return (self.account, self.request.space)
 
-    def decide(self, view: View) -> Reserved | Obstructed:
-        """The reservation, or what is in the way."""
+    def decide(self, view: View) -> Reserved | FilesHeld:
+        """The reservation, or what conflicts."""
         self.check_session(view, self.request.session)
         own = self._own_wait(view)
         arrived_at = None if own is None else own.arrived_at
@@ -162,7 +162,7 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
             own = view.put(holding.wait(self.account, self.reservation_id, self.request, others, view.now), "waiting")
         conflicts = holding.describe(patterns, map(view.effective, found))
         kept = None if own is None or self.may_wait else own.id
-        return Obstructed(row=own, conflicts=conflicts, now=view.now, waiting_id=kept)
+        return FilesHeld(row=own, conflicts=conflicts, now=view.now, waiting_id=kept)
 
     def _own_wait(self, view: View) -> Reservation | None:
         """The row by which the caller waits already: in this call, or kept since an earlier one."""

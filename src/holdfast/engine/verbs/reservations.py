@@ -25,7 +25,7 @@ from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
 CALLER_LEFT = "the caller left"
-"""Why a wait ended that nobody may continue. One without a sign of life may be begun again by its caller."""
+"""Why a wait ended that nobody may continue. One that was not renewed may be begun again by its caller."""
 
 
 class ReservationOutcome(Outcome, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class ReservationOutcome(Outcome, frozen=True, kw_only=True):
         return self if self.row.token >= 0 else replace(self, row=with_token(self.row, tokens))
 
 
-class Obstructed(Outcome, frozen=True, kw_only=True):
+class FilesHeld(Outcome, frozen=True, kw_only=True):
     """Others hold paths that meet the caller's, or wait for them and came first."""
 
     waits = True
@@ -50,7 +50,7 @@ class Obstructed(Outcome, frozen=True, kw_only=True):
 
     @property
     def waiting(self) -> int:
-        """How many of those in the way wait themselves."""
+        """How many of the conflicting ones wait themselves."""
         return sum(conflict.row.proof is None for conflict in self.conflicts)
 
 
@@ -105,7 +105,7 @@ class HeartbeatReservation(HolderOfReservation, frozen=True, kw_only=True):
 
     @property
     def stores_answer(self) -> bool:
-        """Never: renewing twice is renewing once."""
+        """Never: repeating a renewal is harmless."""
         return False
 
     def decide(self, view: View) -> ChangedReservation:
@@ -137,18 +137,18 @@ class ExtendReservation(HolderOfReservation, frozen=True, kw_only=True):
     paths: tuple[str, ...]
 
     def needs(self) -> Needs:
-        """The reservation, and everything that may be in the way of the new paths."""
+        """The reservation, and everything that may conflict with the new paths."""
         patterns = [parse(path) for path in self.paths]
         return replace(super().needs(), paths=paths_needed(self.account, self.space, patterns))
 
-    def decide(self, view: View) -> ChangedReservation | Obstructed:  # type: ignore[override]
-        """The reservation with the new paths, or what is in their way."""
+    def decide(self, view: View) -> ChangedReservation | FilesHeld:  # type: ignore[override]
+        """The reservation with the new paths, or what conflicts with them."""
         row = self.find_held(view)
         patterns = [parse(path) for path in self.paths]
         others = [other for other in live_in_space(view, self.account, row.space, patterns) if other.id != row.id]
         found = holding.conflicts(patterns, row.mode, others, arrived_at=None, now=view.now)
         if found:
-            return Obstructed(conflicts=holding.describe(patterns, map(view.effective, found)), now=view.now)
+            return FilesHeld(conflicts=holding.describe(patterns, map(view.effective, found)), now=view.now)
         holding.check_broad(patterns, others, view.now, waits=False)
         return self.changed(view, view.put(holding.add_paths(row, self.paths), "enlarged"))
 

@@ -1,1 +1,1 @@
-"""Queues of callers that wait for a name or for a task."""
+"""Queues of callers that wait for a name, a task or files."""

@@ -13,7 +13,7 @@ from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.command import Command, Held, Outcome
 from holdfast.engine.ticket import Ticket, deliver
 from holdfast.engine.timer import Timer
-from holdfast.engine.verbs.reservations import Obstructed
+from holdfast.engine.verbs.reservations import FilesHeld
 from holdfast.engine.waiting.names import NameWaiters
 from holdfast.engine.waiting.reservations import ReservationWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
@@ -61,7 +61,7 @@ class AllWaiters:
             return [(ticket, error)]
         if isinstance(outcome, Held):
             self._follow_names(ticket, outcome, committed, expect, is_new=is_new)
-        elif isinstance(outcome, Obstructed):
+        elif isinstance(outcome, FilesHeld):
             for conflict in outcome.conflicts:
                 if conflict.row.expires_at is not None:
                     expect(conflict.row.expires_at, committed.now)

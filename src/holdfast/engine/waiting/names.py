@@ -20,7 +20,7 @@ from holdfast.core.row import Key
 from holdfast.engine.command import Command, Held, Outcome
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
-from holdfast.engine.waiting.places import Places
+from holdfast.engine.waiting.kept_places import KeptPlaces
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 MAX_OF_NAME = 1_000
@@ -54,7 +54,7 @@ class NameWaiters(Waiters):
     def __init__(self, submit: Submit, deliver: Deliver, set_waiting: SetWaiting, timer: Timer) -> None:
         super().__init__(submit, deliver, set_waiting, timer)
         self._queues: dict[Key, NameQueue] = {}
-        self._places = Places()
+        self._kept_places = KeptPlaces()
         self._arrivals = itertools.count(1)
 
     def length(self, key: Key) -> int:
@@ -132,7 +132,7 @@ class NameWaiters(Waiters):
         keys = ticket.wait_keys
         if any(key in self._queues and len(self._queues[key].tickets) >= MAX_OF_NAME for key in keys):
             raise TooManyWaiters(f"{MAX_OF_NAME} callers already wait for this name", retry_after=5)
-        kept = self._places.take(ticket.command.waiting_place(), keys)
+        kept = self._kept_places.take(ticket.command.waiting_place(), keys)
         ticket.arrival = next(self._arrivals) if kept is None else kept
         for key in keys:
             self._queues.setdefault(key, NameQueue()).insert(ticket)
@@ -142,7 +142,7 @@ class NameWaiters(Waiters):
         """The answer, with an id that keeps the caller's place."""
         if not isinstance(outcome, Held):
             return outcome
-        return self.with_length(replace(outcome, waiting_id=self._places.keep(ticket.wait_keys, ticket.arrival)))
+        return self.with_length(replace(outcome, waiting_id=self._kept_places.keep(ticket.wait_keys, ticket.arrival)))
 
     def with_length(self, outcome: Held) -> Held:
         """The outcome with the number of callers that wait for the name."""

@@ -1,6 +1,6 @@
 """Waiters for reservations. Their order is in the store, where each is a row, so that it holds across servers.
 
-A ticket tries again when a reservation that was in its way has ended or has fewer paths: by a commit of this process,
+A ticket tries again when a conflicting reservation has ended or has fewer paths: by a commit of this process,
 perhaps by one of another. While it waits, its row is shown to be alive every two seconds. A row without such a sign for
 six seconds is void: its server has crashed.
 """
@@ -21,7 +21,7 @@ from holdfast.engine.command import Command, Outcome
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import LeaveWait, Obstructed, RefreshWaits
+from holdfast.engine.verbs.reservations import FilesHeld, LeaveWait, RefreshWaits
 from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 
 REFRESH_SECONDS = 2.0
@@ -51,9 +51,9 @@ class ReservationWaiters(Waiters):
         self._is_refreshing = False
 
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
-        """Remember what is in the way, then wait or give up."""
-        assert isinstance(outcome, Obstructed)
-        ticket.obstacles = frozenset(conflict.row.id for conflict in outcome.conflicts)
+        """Remember what conflicts, then wait or give up."""
+        assert isinstance(outcome, FilesHeld)
+        ticket.conflicting_ids = frozenset(conflict.row.id for conflict in outcome.conflicts)
         ticket.place = outcome.row.id if outcome.row is not None else ticket.place
         try:
             super().handle_not_granted(ticket, outcome)
@@ -64,7 +64,7 @@ class ReservationWaiters(Waiters):
             self._submit_all([self._leave_row(ticket)])
 
     def wake(self, freed: Iterable[Reservation]) -> None:
-        """Let those try again that one of these reservations was in the way of."""
+        """Let those try again that conflict with one of these reservations."""
         with self._lock:
             woken = [
                 ticket
@@ -84,7 +84,7 @@ class ReservationWaiters(Waiters):
         """How many wait for a reservation in this process."""
         with self._lock:
             waiting = self._spaces.get((row.account, row.space), ())
-            return sum(row.id in ticket.obstacles for ticket in waiting)
+            return sum(row.id in ticket.conflicting_ids for ticket in waiting)
 
     def drain(self) -> None:
         """Answer every waiter, and end its wait for the other servers too; a claim in the engine is answered first."""
@@ -101,7 +101,7 @@ class ReservationWaiters(Waiters):
         if ticket.is_submitted:
             ticket.try_again = True
             return False
-        if freed is not None and freed not in ticket.obstacles:
+        if freed is not None and freed not in ticket.conflicting_ids:
             return False
         ticket.is_submitted = True
         return True
@@ -135,7 +135,7 @@ class ReservationWaiters(Waiters):
 
     def _last_answer(self, ticket: Ticket, outcome: Outcome) -> Outcome:
         """The answer, with the id of the row that keeps the caller's place."""
-        return replace(outcome, waiting_id=ticket.place) if isinstance(outcome, Obstructed) else outcome
+        return replace(outcome, waiting_id=ticket.place) if isinstance(outcome, FilesHeld) else outcome
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:
         """Remove a ticket; one that was refused waits no more in the store either."""

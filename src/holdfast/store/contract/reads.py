@@ -20,7 +20,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import RelatedTask, Task
-from holdfast.core.task.coverage import ReadyWork
+from holdfast.core.task.missing_workers import ReadyWork
 from holdfast.store.contract.counts import Counts, HeldCounts, Totals
 
 R = TypeVar("R", bound=Row)

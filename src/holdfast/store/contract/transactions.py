@@ -30,7 +30,7 @@ class Transaction(Protocol):
     def draw(self, count: int) -> list[int]:
         """That many fencing tokens, ascending, each larger than every token drawn before."""
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Let every token that is drawn from now on be larger than `floor`, if the transaction commits."""
 
     def set_clock(self, to: Instant) -> None:

@@ -22,7 +22,7 @@ from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.core.task.coverage import ReadyWork
+from holdfast.core.task.missing_workers import ReadyWork
 from holdfast.store.contract.counts import Counts, Totals
 from holdfast.store.contract.reads import HISTORY_PAGE, TaskPath
 from holdfast.store.memory.dependency_reader import DependencyReader

@@ -19,11 +19,11 @@ from holdfast.core.task.capabilities import may_take
 from holdfast.core.task.queue import Head, Queue, is_closed
 from holdfast.core.webhooks.webhook import Webhook, is_in_group
 from holdfast.store.changes import Changes
-from holdfast.store.key_limits import (
-    KeyedClaim,
-    KeyedQueue,
-    keyed_claims,
-    keyed_queues,
+from holdfast.store.concurrency_keys import (
+    LimitedClaim,
+    LimitedQueue,
+    limited_claims,
+    limited_queues,
     running_by_key,
     set_ending,
 )
@@ -46,8 +46,8 @@ class MemoryTransaction:
         """Everything the batch needs."""
         store, now, wall = self._store, self._store.now(), self._store.wall()
         rows = self._find_rows(needs, wall)
-        keyed = self._keyed_queues(rows, needs)
-        for claim in keyed_claims(needs, keyed, self._capabilities):
+        limited = self._limited_queues(rows, needs)
+        for claim in limited_claims(needs, limited, self._capabilities):
             rows |= {key: store.rows[key] for key in self._with_room(claim, wall)}
         dependents = self._add_dependents(rows, needs)
         self._add_questions(rows)
@@ -68,7 +68,7 @@ class MemoryTransaction:
             spaces={space: self._space_use(*space, now) for space in needs.spaces()},
             usage={account: store.usage.get(account, Usage()) for account in needs.usage},
             running={key[1:]: self._running(row) for key, row in rows.items() if isinstance(row, Queue)},
-            running_by_key=running_by_key(keyed),
+            running_by_key=running_by_key(limited),
             held_tasks={account: store.indexes.count_held_tasks(account, now) for account in needs.usage},
             wall=wall,
         )
@@ -193,15 +193,15 @@ class MemoryTransaction:
         wanted = (row for row in tasks_due if task_type in {"", row.type} and is_wanted(row.requires))
         return [*keys, *(row.key for row in sorted(wanted, key=tasks.queue_order)[:limit])]
 
-    def _keyed_queues(self, rows: dict[Key, Row], needs: AllNeeds) -> list[KeyedQueue]:
+    def _limited_queues(self, rows: dict[Key, Row], needs: AllNeeds) -> list[LimitedQueue]:
         """The loaded queues with a limit for each concurrency key."""
-        keyed = keyed_queues((row for row in rows.values() if isinstance(row, Queue)), needs)
-        for queue in keyed:
+        limited = limited_queues((row for row in rows.values() if isinstance(row, Queue)), needs)
+        for queue in limited:
             queue.running = self._store.indexes.running_keys(queue.account, queue.type)
             set_ending(queue, rows)
-        return keyed
+        return limited
 
-    def _with_room(self, claim: KeyedClaim, wall: Instant) -> Iterator[Key]:
+    def _with_room(self, claim: LimitedClaim, wall: Instant) -> Iterator[Key]:
         """The first tasks of a queue whose keys have room, and those that have just come due."""
         store, queue = self._store, claim.queue
         lists = [*store.indexes.ready.get((queue.account, queue.type), {}).values()]
@@ -229,7 +229,7 @@ class MemoryTransaction:
         self._drawn += count
         return list(range(first, first + count))
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Move the counter ahead."""
         self._drawn = max(self._drawn, floor)
 

@@ -13,8 +13,8 @@ from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres import ready_queries as ready
-from holdfast.store.postgres.documents import document, text_array
-from holdfast.store.postgres.wire import Statement
+from holdfast.store.postgres.parameters import document, text_array
+from holdfast.store.postgres.pipeline import Statement
 from holdfast.store.rows import ROW_TYPES
 
 RowStatement = tuple[type[Row], Statement]

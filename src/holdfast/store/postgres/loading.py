@@ -12,11 +12,11 @@ from holdfast.core.task.queue import is_closed
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import dependency_queries, queries, ready_queries
-from holdfast.store.postgres.documents import document
-from holdfast.store.postgres.keyed_loading import KeyedLoading
+from holdfast.store.postgres.concurrency_loading import ConcurrencyLoading
 from holdfast.store.postgres.load_statements import last_versions, queue_statements, ready_statements
+from holdfast.store.postgres.parameters import document
+from holdfast.store.postgres.pipeline import Pipeline, ResultRows, Statement
 from holdfast.store.postgres.results import document_of, take, text
-from holdfast.store.postgres.wire import ResultRows, Statement, Wire
 from holdfast.store.rows import LoadedRows
 
 
@@ -24,10 +24,10 @@ class RowLoading:
     """The part of a transaction that adds rows to those that a batch has loaded."""
 
     _run: Callable[..., list[ResultRows]]
-    _wire: Wire
+    _pipeline: Pipeline
     _damaged_rows: DamagedRows
     _versions: dict[Key, int]
-    _keyed: KeyedLoading | None
+    _limited: ConcurrencyLoading | None
     """The queues with a limit for each concurrency key, once they were loaded."""
 
     def _load_open_queues(
@@ -36,14 +36,14 @@ class RowLoading:
         """Count what runs in the queues with settings, and load for claims of any type beside them."""
         queues = rows.queues()
         accounts = needs.split_accounts(queues)
-        keyed = KeyedLoading(self._run, rows, needs, test_time)
+        limited = ConcurrencyLoading(self._run, rows, needs, test_time)
         statements = queue_statements(queues, accounts, test_time)
-        counted, *listed = self._run(*statements, *keyed.statements)
-        self._keyed, found_keyed = keyed, listed[len(statements) - 1 :]
+        counted, *listed = self._run(*statements, *limited.statements)
+        self._limited, found_limited = limited, listed[len(statements) - 1 :]
         del listed[len(statements) - 1 :]
         running |= {(row.account, row.id): 0 for row in queues}
         running |= {(text(account), text(name)): int(total or b"0") for account, name, total in counted}
-        now = self._add_chosen(rows, found_keyed) if keyed.queues else 0
+        now = self._add_chosen(rows, found_limited) if limited.queues else 0
         if not accounts:
             return now
         found = sorted({(text(account), text(name)) for result in listed for account, name in result})
@@ -55,12 +55,12 @@ class RowLoading:
 
     def _add_chosen(self, rows: LoadedRows, found: list[ResultRows]) -> Instant:
         """Add tasks of queues with a limit for each key that have room, others in the place of damaged ones."""
-        assert self._keyed is not None
-        near = self._keyed.read(found)
+        assert self._limited is not None
+        near = self._limited.read(found)
         now, damaged = self._add_rows(rows, [Task] * len(near), near), -1
         while damaged < len(rows.damaged):
             damaged = len(rows.damaged)
-            missing = self._keyed.choose()
+            missing = self._limited.choose()
             if missing:
                 now = self._add_rows(rows, [Task], self._run((ready_queries.CHOSEN, (document(missing),))))
         return now
@@ -100,7 +100,7 @@ class RowLoading:
         holders = rows.sessions() - {key[1:] for key in rows.rows if key[0] == Session.table}
         known = rows.known
         absent = {subject: key for subject, key in subjects.items() if key not in known}
-        self._wire.expects_new = 2 * len(absent) > len(subjects)
+        self._pipeline.expects_new = 2 * len(absent) > len(subjects)
         statements: list[Statement] = []
         if holders:
             statements.append((queries.SESSIONS_OF_LEASES, (document(sorted(holders)),)))

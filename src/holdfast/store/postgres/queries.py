@@ -121,7 +121,7 @@ def _lock_each(what: str) -> str:
 
 # A claim skips ready tasks that its duplicate has locked, so it waits here until the duplicate has its answer.
 LOCK_ANSWERS = _lock_each("answers")
-# Two reservations whose paths meet could otherwise both find nothing in their way.
+# Two reservations whose paths meet could otherwise both find no conflict.
 LOCK_SPACES = _lock_each("spaces")
 ANSWER = and_now(Answer, f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Transactions that create or claim tasks in an account with limits wait for each other here, account by account.
@@ -246,7 +246,7 @@ HAS_MINIMUM_SCHEMA = "SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('s
 NOW = "SELECT coalesce(CAST(? AS bigint), holdfast_now())"
 LOCK_TOKENS = "ALTER SEQUENCE fencing_tokens OWNED BY NONE"
 """Changes nothing, but keeps others from drawing until the end of the transaction: sequences have no LOCK."""
-RAISE_TOKENS = (
+ADVANCE_TOKENS = (
     "SELECT setval('fencing_tokens', greatest(last_value, $1::bigint), is_called OR last_value <= $1::bigint)"
     " FROM fencing_tokens"
 )

@@ -7,7 +7,7 @@ goes along such an index from each set of required words to the next, keeps the 
 Tasks with a concurrency key have indexes of their own as well. If their queue has a limit for each key, a claim looks
 near the head of the queue first, passes over the tasks of full keys, which `core.task.queue.is_key_full` also decides,
 and locks the first of the others (KEYED_NEAR, REQUIRING_NEAR). If too few are there whose keys have room
-(`store.key_limits`), and the queue goes on, it goes along an index from key to key, in each set that it may take
+(`store.concurrency_keys`), and the queue goes on, it goes along an index from key to key, in each set that it may take
 (ALLOWED_SETS), and reads the heads of those that are not full (KEYED_HEADS). Of these it locks the tasks that it chose
 (CHOSEN).
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
-from holdfast.store.key_limits import NEAR, WINDOW
+from holdfast.store.concurrency_keys import NEAR, WINDOW
 from holdfast.store.postgres.queries import and_now, found_rows, keys
 from holdfast.store.sql.group_queries import NO_KEY, keys_of_sets, tasks_of_group
 from holdfast.store.sql.page_queries import columns

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.store.postgres.wire import ResultRows
+from holdfast.store.postgres.pipeline import ResultRows
 
 
 def document_of(result: ResultRows) -> bytes:

@@ -6,8 +6,8 @@ from holdfast.core.event import Event
 from holdfast.core.row import Row
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.postgres import dependency_queries, queries
-from holdfast.store.postgres.documents import document, recordset, text_array
-from holdfast.store.postgres.wire import Statement
+from holdfast.store.postgres.parameters import document, recordset, text_array
+from holdfast.store.postgres.pipeline import Statement
 from holdfast.store.rows import ROW_TYPES
 from holdfast.store.sql.column_groups import ColumnNames, column_values, group_by_columns
 

@@ -28,10 +28,10 @@ from holdfast.store.postgres.connection import (
 )
 from holdfast.store.postgres.durability import check_durable, durable_transaction
 from holdfast.store.postgres.errors import translate_errors
+from holdfast.store.postgres.pipeline import Pipeline
 from holdfast.store.postgres.reader import PostgresReader
 from holdfast.store.postgres.transaction import PostgresTransaction
 from holdfast.store.postgres.watcher import ListeningWatcher
-from holdfast.store.postgres.wire import Wire
 from holdfast.store.sql import migrations
 from holdfast.store.sql import queries as sql
 from holdfast.store.sql.store import Execute, SqlStore
@@ -74,7 +74,7 @@ class PostgresStore(SqlStore):
         self._require_standby = require_standby
         self._clock = clock
         self.lanes = lanes
-        self._writers: dict[int, tuple[Connection, Wire]] = {}
+        self._writers: dict[int, tuple[Connection, Pipeline]] = {}
         self._readers: list[Connection] = []
         self._beats = 0
         self._clock_watch = ClockWatch(lanes)
@@ -112,10 +112,10 @@ class PostgresStore(SqlStore):
         """Begin a batch on its lane's connection."""
         with translate_errors():
             was_open = lane in self._writers
-            connection, wire = self._writer(lane)
+            connection, pipeline = self._writer(lane)
             transaction = PostgresTransaction(
                 connection,
-                wire,
+                pipeline,
                 self._clock,
                 partial(self._clock_watch.check, lane),
                 self.damaged_rows,
@@ -142,11 +142,11 @@ class PostgresStore(SqlStore):
                     raise StaleConnection from error
                 raise
 
-    def _writer(self, lane: int) -> tuple[Connection, Wire]:
+    def _writer(self, lane: int) -> tuple[Connection, Pipeline]:
         """The lane's connection, or a new one if it broke."""
         if lane not in self._writers or is_broken(self._writers[lane][0]):
             connection = self._connector.connect(LANE_SETTINGS)
-            self._writers[lane] = connection, Wire(connection, prepare=not self._pooled)
+            self._writers[lane] = connection, Pipeline(connection, prepare=not self._pooled)
         return self._writers[lane]
 
     @contextmanager

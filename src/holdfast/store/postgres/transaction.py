@@ -18,14 +18,13 @@ from holdfast.core.plan import Usage
 from holdfast.core.reservation.row import SpaceUse
 from holdfast.core.row import Instant, Key
 from holdfast.store.changes import Answer, Changes
+from holdfast.store.concurrency_keys import running_by_key
 from holdfast.store.contract import Clock, Rerun
 from holdfast.store.damaged_rows import DamagedRows
-from holdfast.store.key_limits import running_by_key
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import queries
 from holdfast.store.postgres.clock_watch import ClockReading, own_time
 from holdfast.store.postgres.connection import COMMIT_SECONDS, LANE_SETTINGS, LOCK_SECONDS, Connection, is_broken
-from holdfast.store.postgres.documents import document
 from holdfast.store.postgres.durability import SET_FOR_COMMIT, confirmed_commit, unconfirmed
 from holdfast.store.postgres.errors import translate
 from holdfast.store.postgres.load_statements import (
@@ -38,9 +37,10 @@ from holdfast.store.postgres.load_statements import (
     space_statements,
 )
 from holdfast.store.postgres.loading import RowLoading
+from holdfast.store.postgres.parameters import document
+from holdfast.store.postgres.pipeline import Pipeline, Statement
 from holdfast.store.postgres.results import document_of, number, take, text
 from holdfast.store.postgres.save_statements import answer_statements, counter_statements, row_statements
-from holdfast.store.postgres.wire import Statement, Wire
 from holdfast.store.rows import LoadedRows, Rows, absent_subjects
 
 _SET_SESSION: list[Statement] = [(f"SET LOCAL {name} = '{value}'", ()) for name, value in LANE_SETTINGS.items()]
@@ -52,7 +52,7 @@ class PostgresTransaction(RowLoading):
     def __init__(
         self,
         connection: Connection,
-        wire: Wire,
+        pipeline: Pipeline,
         clock: Clock | None,
         check_clock: Callable[[ClockReading], None],
         damaged_rows: DamagedRows,
@@ -64,8 +64,8 @@ class PostgresTransaction(RowLoading):
         self._damaged_rows = damaged_rows
         self._check_clock = check_clock
         self._begin: list[Statement] = [(queries.BEGIN, ()), *(_SET_SESSION if pooled else ())]
-        self._wire = wire
-        self._run = wire.run
+        self._pipeline = pipeline
+        self._run = pipeline.run
         self._clock = clock
         self._counter_lock_seconds = LOCK_SECONDS
         self._begun = False
@@ -73,7 +73,7 @@ class PostgresTransaction(RowLoading):
         self._require_standby = require_standby
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
-        self._keyed = None
+        self._limited = None
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
@@ -92,7 +92,7 @@ class PostgresTransaction(RowLoading):
         spaces = space_statements(needs, test_time)
         answers: list[Statement] = [(queries.ANSWER, (document(needs.answers),))] if needs.answers else []
         subjects = absent_subjects(needs, ())
-        versions = [last_versions(subjects)] if subjects and self._wire.expects_new else []
+        versions = [last_versions(subjects)] if subjects and self._pipeline.expects_new else []
         # Without further locks after the rows, the time that was read with the last row is exact.
         clock: list[Statement] = [] if locking and not counting and not metering else [(queries.NOW_OR, (test_time,))]
         self._begun = True
@@ -142,8 +142,8 @@ class PostgresTransaction(RowLoading):
                 for account, used in zip(needs.usage, metered[1::3], strict=True)
             },
             running=running,
-            running_by_key={} if self._keyed is None else running_by_key(self._keyed.queues),
-            skipped=self._keyed is not None and self._keyed.has_skipped,
+            running_by_key={} if self._limited is None else running_by_key(self._limited.queues),
+            skipped=self._limited is not None and self._limited.has_skipped,
             held_tasks=dict(zip(needs.usage, map(number, metered[2::3]), strict=True)),
             wall=test_time or now,
         )
@@ -165,8 +165,8 @@ class PostgresTransaction(RowLoading):
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
         test_time = None if self._clock is None else self._clock()
-        if self._keyed is not None:  # there tasks are chosen, and those that are locked are known
-            needs = needs.without_queues({(queue.account, queue.type) for queue in self._keyed.queues})
+        if self._limited is not None:  # there tasks are chosen, and those that are locked are known
+            needs = needs.without_queues({(queue.account, queue.type) for queue in self._limited.queues})
         statements = count_statements(needs, test_time)
         return {
             (text(account), text(name), text(capabilities)): int(count or b"0")
@@ -179,9 +179,9 @@ class PostgresTransaction(RowLoading):
         tokens = self._run((queries.DRAW, (count,)))[0][0][0]
         return sorted(map(int, (tokens or b"").split(b",")))
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Move the sequence ahead, while no other transaction can draw from it; an abandoned one leaves a gap."""
-        self._run((queries.LOCK_TOKENS, ()), (queries.RAISE_TOKENS, (floor,)))
+        self._run((queries.LOCK_TOKENS, ()), (queries.ADVANCE_TOKENS, (floor,)))
 
     def set_clock(self, to: Instant) -> None:
         """The clock is that of the database's machine: it is set there."""

@@ -7,16 +7,16 @@ looks near the head of its queue first (REQUIRING_NEAR). If too few are there th
 
 Tasks with a concurrency key have indexes as well. If their queue has a limit for each key, a claim looks near the head
 of the queue first and passes over the tasks of full keys (KEYED_NEAR, REQUIRING_NEAR), or begins behind those that an
-earlier claim passed over (KEYED_FROM, `passed_over.py`). If too few are there whose keys have room
-(`store.key_limits`), and the queue goes on (KEYED_BEYOND, REQUIRING_BEYOND), it goes along an index from key to key, in
-each set that it may take, and reads the heads of those that are not full (KEYED_HEADS).
+earlier claim passed over (KEYED_FROM, `claim_start.py`). If too few are there whose keys have room
+(`store.concurrency_keys`), and the queue goes on (KEYED_BEYOND, REQUIRING_BEYOND), it goes along an index from key to
+key, in each set that it may take, and reads the heads of those that are not full (KEYED_HEADS).
 """
 
 from __future__ import annotations
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Queue
-from holdfast.store.key_limits import NEAR, WINDOW
+from holdfast.store.concurrency_keys import NEAR, WINDOW
 from holdfast.store.sql.group_queries import NO_KEY, keys_of_sets, tasks_of_group
 from holdfast.store.sqlite.queries import json_rows
 

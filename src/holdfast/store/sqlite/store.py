@@ -20,9 +20,9 @@ from holdfast.store.sql import queries as sql
 from holdfast.store.sql.store import Execute, SqlStore
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import flush_failure, queries
+from holdfast.store.sqlite.claim_start import ClaimStarts
 from holdfast.store.sqlite.fair_lock import WAIT_SECONDS, FairLock
 from holdfast.store.sqlite.file_modes import make_private
-from holdfast.store.sqlite.passed_over import PassedOver
 from holdfast.store.sqlite.reader import SqliteReader
 from holdfast.store.sqlite.transaction import SqliteTransaction, current_time
 from holdfast.store.sqlite.watcher import PollingWatcher
@@ -54,7 +54,7 @@ class SqliteStore(SqlStore):
         self._clock = clock
         self._writing = threading.RLock()
         self._writer: apsw.Connection | None = None
-        self._passed_over = PassedOver()
+        self._claim_starts = ClaimStarts()
         self._fair_lock: FairLock | None = None
         self._readers: list[apsw.Connection] = []
         self.clock_jump: Instant = 0
@@ -78,7 +78,7 @@ class SqliteStore(SqlStore):
                     raise
                 connection.pragma("cache_size", -WRITER_CACHE_KIB)
                 self._writer = connection
-                self._passed_over.forget()
+                self._claim_starts.forget()
 
     def _connect(self) -> apsw.Connection:
         connection = connect(self.path)
@@ -123,7 +123,7 @@ class SqliteStore(SqlStore):
             with self._fair_lock.take(self.wait_seconds):
                 try:
                     writer.execute("BEGIN IMMEDIATE")
-                    transaction = SqliteTransaction(writer, self._clock, self.damaged_rows, self._passed_over)
+                    transaction = SqliteTransaction(writer, self._clock, self.damaged_rows, self._claim_starts)
                     yield transaction
                     transaction.commit()
                 except BaseException as error:

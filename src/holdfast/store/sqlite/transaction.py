@@ -28,9 +28,9 @@ from holdfast.store.sql import queries as sql
 from holdfast.store.sql.column_groups import column_values, group_by_columns
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import dependency_queries, queries
-from holdfast.store.sqlite.keyed_loading import KeyedLoading
+from holdfast.store.sqlite.claim_start import ClaimStarts
+from holdfast.store.sqlite.concurrency_loading import ConcurrencyLoading
 from holdfast.store.sqlite.loading import document
-from holdfast.store.sqlite.passed_over import PassedOver
 from holdfast.store.sqlite.results import fetch
 
 MAX_RECORDS = 64
@@ -39,14 +39,14 @@ MAX_RECORDS = 64
 _ROW_TYPES = {row_type.table: row_type for row_type in ROW_TYPES}
 
 
-class SqliteTransaction(KeyedLoading):
+class SqliteTransaction(ConcurrencyLoading):
     """A transaction between BEGIN IMMEDIATE and COMMIT."""
 
     def __init__(
-        self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows, passed_over: PassedOver
+        self, connection: apsw.Connection, clock: Clock | None, damaged_rows: DamagedRows, claim_starts: ClaimStarts
     ) -> None:
         self._execute = connection.execute
-        self._passed_over = passed_over
+        self._claim_starts = claim_starts
         self._damaged_rows = damaged_rows
         state: Any = self._execute(queries.STATE).fetchone()
         self._token: int
@@ -72,7 +72,7 @@ class SqliteTransaction(KeyedLoading):
             unique_keys += self._execute(queries.KEYS_OF_TASKS, (document(needs.same_key_as),)).fetchall()
         self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
         running = self._add_queues(rows, needs)
-        keyed = self._add_with_room(rows, needs)
+        limited = self._add_with_room(rows, needs)
         self._add_claimable(rows, needs, running)
         dependents = {} if not needs.dependents else self._add_dependents(rows, needs)
         self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
@@ -82,7 +82,7 @@ class SqliteTransaction(KeyedLoading):
         versions = self._last_versions(absent_subjects(needs, rows.known))
         loaded = Rows(self.now, rows.rows, rows.answers, versions=versions, damaged=rows.damaged, wall=self.wall)
         loaded.dependents = dependents
-        loaded.running, loaded.running_by_key = running, keyed
+        loaded.running, loaded.running_by_key = running, limited
         self._add_counts(loaded, needs)
         return loaded
 
@@ -133,7 +133,7 @@ class SqliteTransaction(KeyedLoading):
         self._token += count
         return list(range(first, first + count))
 
-    def raise_tokens(self, floor: int) -> None:
+    def advance_tokens(self, floor: int) -> None:
         """Move the counter ahead."""
         self._token = max(self._token, floor)
 
@@ -149,7 +149,7 @@ class SqliteTransaction(KeyedLoading):
             for table, changed in saved.items():
                 for names, rows in group_by_columns(changed, changes.touched):
                     self._write(partial(write, _ROW_TYPES[table], names), rows, column_values(names))
-            self._passed_over.note_saved(saved.get(Task.table, ()))
+            self._claim_starts.note_saved(saved.get(Task.table, ()))
         for table, deleted in changes.deletes.items():
             self._execute(queries.DELETE_ROW[table], (document([row.key[1:] for row in deleted]),))
         for statement, entries in (
@@ -183,7 +183,7 @@ class SqliteTransaction(KeyedLoading):
     def execute(self, statement: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """Execute a statement that is not part of a batch; it is committed with the transaction."""
         self._has_written = True
-        self._passed_over.forget()
+        self._claim_starts.forget()
         return fetch(self._execute, statement, arguments)
 
     def _save_events(self, changes: Changes) -> None:

@@ -6,7 +6,7 @@ from holdfast.transport.advice.contract import Contract, action, continue_work, 
 
 
 def registered() -> Contract:
-    """A new account: it has no work yet, so whoever registered it brings some. Orchestrion's clients expect this."""
+    """A new account: it has no tasks yet, so the first action is to create one. Orchestrion's clients expect this."""
     return contract(action("create_task", best=True), action("claim_task"))
 
 

@@ -35,10 +35,10 @@ def plan_active() -> Contract:
     )
 
 
-def plan_lapsed() -> Contract:
+def plan_expired() -> Contract:
     """The paid plan has ended."""
     return contract(
-        action("renew_plan", operation="checkout", best=True, why="The paid plan has lapsed; lower limits apply."),
+        action("renew_plan", operation="checkout", best=True, why="The paid plan has expired; lower limits apply."),
         action("create_task"),
         action("claim_task"),
     )

@@ -28,8 +28,8 @@ Endpoint = tuple[str, str]
 
 VERSION = "1"
 WITHOUT_KEY = (
-    "No key? On the server's machine `holdfast`, `holdfast mcp` and the Python client use its key by themselves;"
-    " elsewhere ask the operator. Registering would isolate you: a new account sees nothing of the other agents."
+    "On the server's machine `holdfast`, `holdfast mcp` and the Python client find this machine's key. Elsewhere, ask"
+    " the operator for a key. Do not register: a new account does not see the other agents' work."
 )
 """What a caller without a key should do."""
 
@@ -143,7 +143,7 @@ def continue_work(why: str, *others: Action) -> Contract:
 
 
 def work_over(why: str, *others: Action) -> Contract:
-    """There is nothing to do on this piece of work, or nothing any more."""
+    """Nothing is left to do on this piece of work."""
     return contract(action("stop_work", best=True, why=why), *others)
 
 
@@ -169,7 +169,7 @@ def check_state(
 
 def stop_work(code: str, subject: str | None = None, *, endpoint: Endpoint | None = None) -> Contract:
     """The caller's lease has ended; `code` is what to do after stopping."""
-    why = "You do not hold it, or not any more: abandon what you have not published."
+    why = "You do not hold it. Stop, and do not publish unfinished work."
     return contract(action("stop_work", best=True, why=why), action(code, subject, endpoint=endpoint))
 
 

@@ -1,6 +1,6 @@
 """`agent_contract` of refusals on the routes of Orchestrion V1, whose clients rely on these rows.
 
-Codes, order, flags and waits are fixed; every other door and code has the advice of `refusals.py`.
+Codes, order, flags and waits are fixed; every other API and code has the advice of `refusals.py`.
 """
 
 from __future__ import annotations

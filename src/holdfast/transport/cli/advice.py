@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.operations.operation import Operation
-from holdfast.transport.advice.doors import Document, advise
+from holdfast.transport.advice.wording import Document, advise
 from holdfast.transport.cli.table import VERBS
 from holdfast.transport.cli.verbs.verb import Argument, Verb
 
 
-class CommandDoor:
+class CommandWording:
     """The verbs of the command line."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ def in_commands(document: Document, verb: Verb, arguments: Mapping[str, Any] | N
     """An answer to a verb with its advice as commands; `arguments` are those of the verb."""
     values = (arguments or {}).get
     subject = next((name for name in (values("job_id"), values("id")) if isinstance(name, str)), "")
-    return advise(document, CommandDoor(), verb.operation, subject)
+    return advise(document, CommandWording(), verb.operation, subject)
 
 
 def next_step(document: Document) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from holdfast.client.errors import HoldfastError, Invalid, Unreachable
 from holdfast.private_files import UnusableFile
 from holdfast.server_keys import Servers
-from holdfast.transport.advice.doors import Document
+from holdfast.transport.advice.wording import Document
 from holdfast.transport.cli.advice import next_step
 from holdfast.transport.cli.verbs.verb import Verb
 

@@ -21,7 +21,7 @@ from holdfast.core.task import CLAIMED, DEAD, PENDING
 from holdfast.engine.change_signal import account_log_key
 from holdfast.engine.verbs.batch import Batch, FailedItem, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskCommand
-from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.cancelling import CancelTask, RequeueTask, ResolveTask
 from holdfast.transport.dashboard.access.permissions import may_use
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.http.context import HandlerContext

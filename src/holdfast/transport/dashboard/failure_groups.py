@@ -10,7 +10,7 @@ import msgspec
 
 from holdfast.core import task as tasks
 from holdfast.core.row import Instant
-from holdfast.core.task import LAPSED, Attempt, Task
+from holdfast.core.task import LEASE_EXPIRED, Attempt, Task
 from holdfast.transport.dashboard.labels import duration
 
 MAX_REASON, MAX_TEXT = 120, 240
@@ -47,7 +47,7 @@ class Example(msgspec.Struct, frozen=True):
 def group_reason(task: Task) -> str:
     """The reason that names a task's group: its error code, else its failure reason without the variable parts."""
     attempt = tasks.last_attempt(task)
-    if task.dead_cause == LAPSED:
+    if task.dead_cause == LEASE_EXPIRED:
         return "lease expired: the session of its worker ended" if _ended_with_session(attempt) else NOT_RENEWED
     if attempt is not None and attempt.code:
         return attempt.code[:MAX_REASON]
@@ -56,7 +56,7 @@ def group_reason(task: Task) -> str:
 
 def failure_text(task: Task) -> str:
     """Why a dead letter failed. Of an expired lease: who held it, and the last that its worker reported."""
-    if task.dead_cause != LAPSED:
+    if task.dead_cause != LEASE_EXPIRED:
         return (task.failure_reason or "")[:MAX_REASON]
     attempt = tasks.last_attempt(task)
     worker = (attempt.worker if attempt else None) or "an unnamed worker"

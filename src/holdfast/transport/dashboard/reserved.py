@@ -72,7 +72,7 @@ def read_space(reader: Reader, account: str, name: str) -> Space:
     return Space(name, reader.reservations(account, name, (name, ""), MAX_HELD + MAX_WAITING, PAGE_BYTES))
 
 
-def obstacles(waiting: Sequence[Reservation], held: Sequence[Reservation]) -> dict[str, list[Reservation]]:
+def conflicts_of_waiting(waiting: Sequence[Reservation], held: Sequence[Reservation]) -> dict[str, list[Reservation]]:
     """The held reservations that each waiting one waits for, by the id of the waiting one.
 
     Comparing patterns costs time: when the bound is reached, the waiting ones that came last are left out.

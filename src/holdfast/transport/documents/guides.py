@@ -114,12 +114,15 @@ not succeed later.
 
 ## Claim a job before you start it
 
-1. `POST {url}/v1/jobs/github-issue-1842/claim` with `{{"owner": "your-name"}}`. `status` is `claimed` or `held`.
+1. `POST {url}/v1/jobs/github-issue-1842/claim` with `{{"owner": "your-name"}}`. `status` is `claimed`, `held` or
+   `done`.
 2. `held` is not an error: another worker holds it. Take other work, or send `"wait_seconds": 30` to wait in its queue.
-3. While you work: `POST …/heartbeat` with `lease_id`, every `heartbeat_every_seconds`; add `checkpoint` and `note`.
-4. When done: `POST …/release` with your `lease_id` and a `note` for the next owner.
-5. Read `previous`: the note and checkpoint of the last owner.
-6. To hand it to another agent without a gap: `POST …/offer` with your `lease_id`, `note` and `checkpoint`. Give the
+3. `done`: the work is done already. Use `result` and take other work.
+4. `claimed`: read `previous`, the note and checkpoint of the last owner.
+5. While you work: `POST …/heartbeat` with `lease_id`, every `heartbeat_every_seconds`; add `checkpoint` and `note`.
+6. When you stop: `POST …/release` with your `lease_id` and a `note` for the next owner; `"outcome": "done"` and a
+   `result` if the work is done.
+7. To hand it to another agent without a gap: `POST …/offer` with your `lease_id`, `note` and `checkpoint`. Give the
    secret `offer` of the answer to that agent, which claims with it; then you may stop. Tasks can be offered as well.
 
 Send your `token` with every write to an external system, which should refuse smaller tokens.
@@ -131,7 +134,7 @@ Send your `token` with every write to an external system, which should refuse sm
    means everything below; `*`, `?` and `**` are wildcards. Ask for all files at once, and for as few as you need.
 2. `status` is `reserved`, or `held` with who has which of them in `conflicts`. Nothing was reserved then: leave these
    files alone, do other work, or send `"wait_seconds": 30` to wait. `"mode": "shared"` is for files that you only
-   rely on.
+   read.
 3. While you work: `POST /v1/reservations/{{id}}/heartbeat` with `lease_id`, every `heartbeat_every_seconds`. For more
    files: `…/extend` with `paths`.
 4. Before you commit: `POST {url}/v1/reservations/check` with `space`, `paths` and your `lease_ids`.

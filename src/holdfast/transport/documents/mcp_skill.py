@@ -55,7 +55,7 @@ Send your `token` with every write to an external system, which should refuse sm
    relative to the root; `src/auth/` means everything below; `*`, `?` and `**` are wildcards. Ask for all files at
    once, and for as few as you need.
 2. `status` is `reserved`, or `held` with who has which of them in `conflicts`. Nothing was reserved then: leave these
-   files alone, do other work, or send `waitMs`. `mode` `shared` is for files that you only rely on.
+   files alone, do other work, or send `waitMs`. `mode` `shared` is for files that you only read.
 3. While you work: `heartbeat` with the `reservation_id` as `id`, and `leaseId`. `reserve_files` with `reservationId`
    adds files.
 4. Before you commit: `who_owns` with `paths` and your `leaseIds`. After it: `release_files`.

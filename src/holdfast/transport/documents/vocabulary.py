@@ -25,7 +25,7 @@ ACTIONS = {operation.name: operation.summary for operation in OPERATIONS} | {
     "resume_session": "Resume the session by its name and secret.",
     "retry_after_wait": "Send the same request again after `retry_after_seconds`.",
     "retry_checkout": "Start the payment again.",
-    "stop_work": "There is nothing to do on it, or nothing any more: stop, and publish nothing that is unfinished.",
+    "stop_work": "Nothing is left to do on it. Stop, and do not publish unfinished work.",
     "upgrade_plan": "A person must pay for a larger plan.",
     "verify_payment": "Report that the payment was approved.",
 }

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.core.principal import Principal
     from holdfast.transport.http.access.rate_limits import RateBudget
     from holdfast.transport.http.overload.byte_budget import ByteBudget
-    from holdfast.transport.http.overload.places import Places
+    from holdfast.transport.http.overload.concurrency_limit import ConcurrencyLimit
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -127,10 +127,10 @@ class Request:
     body_owner = ""
     body_bytes = 0
     """What this request took from that budget."""
-    places: Places | None = None
-    """The places of its kind of caller, while it has one of them."""
+    concurrency_limit: ConcurrencyLimit | None = None
+    """The limit of its kind of caller, while it takes one of its places."""
     place_owner = ""
-    """The account that it has this place for."""
+    """The account that it takes this place for."""
     may_begin_work = True
     """Whether the request may do more than a holder does; False if it was admitted for holders' writes only."""
     can_register = False
@@ -186,16 +186,16 @@ class Request:
         self.is_waiting = True
         self.leave_place()
 
-    def take_place(self, places: Places, owner: str) -> None:
-        """Take one of these places for an account."""
-        places.take(owner)
-        self.places, self.place_owner = places, owner
+    def take_place(self, limit: ConcurrencyLimit, owner: str) -> None:
+        """Take one of the limit's places for an account."""
+        limit.take(owner)
+        self.concurrency_limit, self.place_owner = limit, owner
 
     def leave_place(self) -> None:
         """Give up its place, if it still has one."""
-        if self.places is not None:
-            self.places.give_back(self.place_owner)
-            self.places = None
+        if self.concurrency_limit is not None:
+            self.concurrency_limit.give_back(self.place_owner)
+            self.concurrency_limit = None
 
     async def body(self, limit: int) -> bytes:
         """The whole body, within its limit. The protocol limits how long it may take."""

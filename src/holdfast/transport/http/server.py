@@ -23,7 +23,7 @@ from holdfast.transport.http.app import App
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.overload.open_connections import OpenConnections, max_connections, raise_file_limit
 from holdfast.transport.http.protocol import LimitedProtocol
-from holdfast.transport.http.service_manager import report_ready
+from holdfast.transport.http.systemd import report_ready
 
 DRAIN_SECONDS = 30
 HANDSHAKE_SECONDS = 10.0

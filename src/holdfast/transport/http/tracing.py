@@ -9,7 +9,7 @@ from holdfast.engine.verbs.batch import Batch, Outcomes
 from holdfast.engine.verbs.tasks.base import TaskOutcome
 from holdfast.engine.verbs.tasks.claiming import ClaimCommand, Claimed
 from holdfast.engine.verbs.tasks.creating import Created, CreateTask
-from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, ReleaseTask
 from holdfast.telemetry import trace_names as names
 from holdfast.telemetry.traces import CONSUMER, INTERNAL, PRODUCER, SERVER, Span, Traces
 from holdfast.transport.http.request import Request
@@ -56,7 +56,7 @@ def trace_task_command(traces: Traces, command: Command[Any], outcome: Any, bega
         kind, step, found = PRODUCER, names.SEND, [outcome.task]
     elif isinstance(command, ClaimCommand) and isinstance(outcome, Claimed):
         kind, step, found = CONSUMER, names.RECEIVE, [claimed.task for claimed in outcome.taken]
-    elif isinstance(command, CompleteTask | FailTask | HandBackTask) and isinstance(outcome, TaskOutcome):
+    elif isinstance(command, CompleteTask | FailTask | ReleaseTask) and isinstance(outcome, TaskOutcome):
         kind, step, found = INTERNAL, names.SETTLE, [outcome.task]
     else:
         return

@@ -11,7 +11,7 @@ from holdfast.core.errors import Invalid
 from holdfast.transport import untrusted_text
 from holdfast.transport.http.system.openapi import Node, openapi
 from holdfast.transport.mcp.answers import summaries
-from holdfast.transport.mcp.answers.tool_door import ToolDoor
+from holdfast.transport.mcp.answers.tool_wording import ToolWording
 from holdfast.transport.mcp.arguments import FindSpace, choose_call, request_for_call, with_space
 from holdfast.transport.mcp.in_process import Sender
 from holdfast.transport.mcp.operator_tools import ToolSet
@@ -53,7 +53,7 @@ class ListedTools:
         self._fields = {
             tool.name: {call.operation: self._fields_of(call, document) for call in tool.calls} for tool in tools.tools
         }
-        self.door = ToolDoor(tools, self._fields)
+        self.wording = ToolWording(tools, self._fields)
         self.listed = [self._render(tool) for tool in tools.tools]
 
     def input_schema(self, name: str) -> dict[str, Any] | None:
@@ -67,10 +67,10 @@ class ListedTools:
             return None
         fields = self._fields[name]
         usual = tool.default or tool.calls[0]
-        called = Called(tool, usual, dict(arguments), fields[usual.operation], self.door)
+        called = Called(tool, usual, dict(arguments), fields[usual.operation], self.wording)
         try:
             call, sent = choose_call(tool, fields, arguments)
-            called = Called(tool, call, sent, fields[call.operation], self.door)
+            called = Called(tool, call, sent, fields[call.operation], self.wording)
             sent = dict(with_space(fields[call.operation], sent, self._find_space))
             request = request_for_call(call, fields[call.operation], sent)
         except Invalid as error:

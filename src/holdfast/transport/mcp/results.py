@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from holdfast.core.errors import Invalid
 from holdfast.transport import untrusted_text
-from holdfast.transport.advice.doors import advise
+from holdfast.transport.advice.wording import advise
 from holdfast.transport.http.api import errors as api_errors
 from holdfast.transport.http.request import Request, encode
 from holdfast.transport.mcp.answers import summaries
 from holdfast.transport.mcp.answers.field_names import in_arguments_of
-from holdfast.transport.mcp.answers.tool_door import ToolDoor
+from holdfast.transport.mcp.answers.tool_wording import ToolWording
 from holdfast.transport.mcp.in_process import ToolResponse
 from holdfast.transport.mcp.tool import Call, Tool
 from holdfast.transport.mcp.tool_schema import PATH, Field
@@ -34,7 +34,7 @@ class Called(msgspec.Struct, frozen=True):
     call: Call
     arguments: dict[str, Any]
     fields: tuple[Field, ...]
-    door: ToolDoor
+    wording: ToolWording
 
     @property
     def subject(self) -> str:
@@ -48,7 +48,7 @@ def tool_result(response: ToolResponse, called: Called) -> types.CallToolResult:
     response, document = parse_response(response)
     is_error = response.status >= FIRST_ERROR_STATUS
     document = in_arguments_of(called.fields, document) if is_error else shown(document, called)
-    document = _with_rule(mark(advise(document, called.door, called.call.operation, called.subject)))
+    document = _with_rule(mark(advise(document, called.wording, called.call.operation, called.subject)))
     return types.CallToolResult(
         content=[types.TextContent(type="text", text=encode(document).decode())],
         structured_content=document,

@@ -166,7 +166,7 @@ TASK_TOOLS = (
         only("ask_task", _ECHO),
         "Ask a person",
         "Ask a person when your task needs a decision or knowledge that you do not have; leave a `checkpoint` of what "
-        "is done. The task is parked and your lease is over: stop working on it and take other work. Once it is "
+        "is done. The task waits for the answer and you no longer hold it: take other work. Once it is "
         "answered, whoever claims the task gets `answered` and the checkpoint.",
     ),
     Tool(

@@ -8,7 +8,7 @@ from holdfast.core import question as questions
 from holdfast.core import task as tasks
 from holdfast.core.errors import Invalid
 from holdfast.core.plan import Allowance
-from holdfast.core.question import Inquiry, Question, question_id
+from holdfast.core.question import Question, QuestionContent, question_id
 from holdfast.core.task import Task
 from holdfast.engine.batches.questions import withdraw_question
 from holdfast.engine.command import Command, Offered
@@ -38,7 +38,7 @@ class CreateTask(Command[Created], frozen=True):
     replace_payload: bool = False
     allowance: Allowance | None = None
     """The limits of the account; None without plans."""
-    approval: Inquiry | None = None
+    approval: QuestionContent | None = None
     """What a person must approve before the first claim."""
 
     def needs(self) -> Needs:
@@ -118,7 +118,7 @@ class CreateTask(Command[Created], frozen=True):
         again = questions.approval_again(asked, tasks.last_answer(live), view.wall)
         return self.put(view, tasks.replace_work(live, self.task, view.wall), "replaced", self.approval or again)
 
-    def put(self, view: View, task: Task, verb: str, approval: Inquiry | None) -> Task:
+    def put(self, view: View, task: Task, verb: str, approval: QuestionContent | None) -> Task:
         """Save the task, and the question whether it may run."""
         if approval is None:
             return view.put(task, verb)

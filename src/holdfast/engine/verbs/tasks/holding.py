@@ -1,4 +1,4 @@
-"""Commands of the holder of a task: heartbeat, complete, fail, hand back."""
+"""Commands of the holder of a task: heartbeat, complete, fail, release."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ class HeartbeatTask(HolderCommand, frozen=True):
 
     @property
     def stores_answer(self) -> bool:
-        """Only if it carries something: renewing twice is renewing once, and renewals are many."""
+        """Only if it has a note, checkpoint or progress.
+
+        Repeating a plain renewal is harmless, and renewals are frequent.
+        """
         return self.handover != Handover()
 
     def replay(self, view: View, answer: Answer) -> TaskOutcome | Replayed:
@@ -166,7 +169,7 @@ class FailTask(HolderCommand, frozen=True):
         return self.end_attempt(view, tasks.FAILED, failed)
 
 
-class HandBackTask(HolderCommand, frozen=True):
+class ReleaseTask(HolderCommand, frozen=True):
     """Release or snooze the task; the attempt is not counted."""
 
     outcome: Literal["released", "snoozed"] = "released"
@@ -176,7 +179,7 @@ class HandBackTask(HolderCommand, frozen=True):
         """The task in its queue."""
         if (repeat := self.find_repeat(view, self.outcome)) is not None:
             return repeat
-        back = tasks.hand_back(self.find_held(view), self.outcome, now=view.now, wall=view.wall, after=self.after)
+        back = tasks.release(self.find_held(view), self.outcome, now=view.now, wall=view.wall, after=self.after)
         return self.end_attempt(view, self.outcome, back)
 
 

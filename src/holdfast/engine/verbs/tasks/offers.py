@@ -45,7 +45,7 @@ class WithdrawTaskOffer(HolderCommand, frozen=True):
             return TaskOutcome(task=view.effective(task), now=view.now)
         kept = offers.withdraw(task)
         if not is_session_live(view, kept.account, kept.session):
-            back = tasks.hand_back(kept, tasks.SESSION_ENDED, now=view.now, wall=view.wall)
+            back = tasks.release(kept, tasks.SESSION_ENDED, now=view.now, wall=view.wall)
             return TaskOutcome(task=view.put(back, task_verb(back, "released")), now=view.now)
         kept = view.put(replace(kept, expires_at=view.now + tasks.lease_ttl(kept)), offers.OFFER_WITHDRAWN)
         return TaskOutcome(task=view.effective(kept), now=view.now)

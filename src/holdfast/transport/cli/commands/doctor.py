@@ -17,10 +17,18 @@ from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
 from holdfast.transport.cli.display.styles import coloured
-from holdfast.transport.cli.doors.doors import Accounts, Door, describe, find_split, host_doors, own_doors, shorten
 from holdfast.transport.cli.next_steps import START_SERVER, known_servers
 from holdfast.transport.cli.output import escape, is_document, print_document
 from holdfast.transport.cli.repository import Repository
+from holdfast.transport.cli.targets.targets import (
+    Accounts,
+    ProgramTarget,
+    describe,
+    group_by_account,
+    host_targets,
+    own_targets,
+    shorten,
+)
 from holdfast.transport.cli.verbs.verb import Invocation
 
 _CLOCK_TOLERANCE = 5.0
@@ -28,7 +36,7 @@ _CLOCK_TOLERANCE = 5.0
 
 _GET_KEY = (
     "run `holdfast serve` on this machine as this user, which writes a key, or set HOLDFAST_API_KEY to one that the"
-    " operator gives you; do not register, a new account sees nothing of the others"
+    " operator gives you; do not register: a new account does not see the other agents' work"
 )
 _OTHER_SERVER = (
     "the server that answers is not the one that wrote this key: it may be another user's. Start yours with another"
@@ -38,9 +46,9 @@ _NEW_KEY = (
     "set HOLDFAST_API_KEY to a key of this server; if all are lost, start it once with HOLDFAST_ROOT_KEY set to a new"
     " one of 24 characters or more"
 )
-_UNITE = (
-    "agents in different accounts do not see each other: remove HOLDFAST_URL and HOLDFAST_API_KEY where this machine's"
-    " server is meant, else set them alike"
+_SAME_ACCOUNT = (
+    "agents in different accounts do not see each other: unset HOLDFAST_URL and HOLDFAST_API_KEY to use this machine's"
+    " server, or set both to the same values for every program"
 )
 
 
@@ -69,14 +77,14 @@ def run(invocation: Invocation) -> int:
     arguments = invocation.arguments
     if arguments["set_clock"]:
         return set_store_clock(arguments["store"])
-    doors = own_doors(arguments["url"], arguments["key_file"])
-    url, key = doors[0].server, None if doors[0].key is None else doors[0].key.key
+    targets = own_targets(arguments["url"], arguments["key_file"])
+    url, key = targets[0].server, None if targets[0].key is None else targets[0].key.key
     client = make_client(url, key)
     server = _check_server(client, url)
     findings = [_check_program(), server, _check_store(client)]
     if server.is_ok:
-        findings += [_check_key(client, doors[0].key), _check_clock(client)]
-    findings += _check_doors(doors)
+        findings += [_check_key(client, targets[0].key), _check_clock(client)]
+    findings += _check_targets(targets)
     if is_document(invocation.output):
         print_document([_to_document(finding) for finding in findings], invocation.output)
     else:
@@ -87,20 +95,20 @@ def run(invocation: Invocation) -> int:
     return max(finding.status for finding in findings)
 
 
-def _check_doors(own: list[Door]) -> list[Finding]:
+def _check_targets(own: list[ProgramTarget]) -> list[Finding]:
     """What each program of this user and each coding agent of this repository would use, and whether they agree."""
-    doors, accounts = [*own, *host_doors(Repository().root)], Accounts(own)
-    known = [(door, accounts.of(door)) for door in doors]
+    targets, accounts = [*own, *host_targets(Repository().root)], Accounts(own)
+    known = [(target, accounts.of(target)) for target in targets]
     findings = []
-    for door, account in known:
-        has_none = not door.is_store and door.key is None and not door.problem
-        facts = {"server": door.server, "server_source": door.source, "account": account, **_key_facts(door.key)}
-        advice = "correct it" if door.problem else _how_to_get_a_key() if has_none else ""
-        findings.append(Finding(door.name, describe(door, account), advice, facts=facts))
-    fleets = find_split(known)
-    if len(fleets) > 1:
-        detail = "; ".join(f"{', '.join(names)}: {fleet}" for fleet, names in fleets)
-        findings.append(Finding("fleet", f"they lead to different accounts: {detail}", _UNITE))
+    for target, account in known:
+        has_none = not target.is_store and target.key is None and not target.problem
+        facts = {"server": target.server, "server_source": target.source, "account": account, **_key_facts(target.key)}
+        advice = "correct it" if target.problem else _how_to_get_a_key() if has_none else ""
+        findings.append(Finding(target.name, describe(target, account), advice, facts=facts))
+    groups = group_by_account(known)
+    if len(groups) > 1:
+        detail = "; ".join(f"{', '.join(names)}: {account}" for account, names in groups)
+        findings.append(Finding("accounts", f"these programs use different accounts: {detail}", _SAME_ACCOUNT))
     return findings
 
 

@@ -15,8 +15,8 @@ from holdfast.owner import default_owner
 from holdfast.transport.cli import exit_status
 from holdfast.transport.cli.credentials import address_of
 from holdfast.transport.cli.git import ask_git
-from holdfast.transport.cli.hooks.claims import describe, find_obstacles
-from holdfast.transport.cli.hooks.events import Hook, answer_verdict, judge
+from holdfast.transport.cli.hooks.claims import describe, find_conflicts
+from holdfast.transport.cli.hooks.events import Hook, answer_decision, check_edit
 from holdfast.transport.cli.hooks.payload import Payload
 from holdfast.transport.cli.hooks.server import Refused, Server, Unanswered
 from holdfast.transport.cli.hooks.window import Window, environment_leases, memory_of
@@ -95,15 +95,15 @@ def _guard_paths(invocation: Invocation, found: list[str]) -> int:
         server = Server(arguments["url"], arguments["key_file"])
         own = memory_of(server.url, arguments["owner"] or default_owner()).all() | environment_leases()
         required = bool(arguments["require_claim"])
-        obstacles = find_obstacles(server, space, paths, own, require_claim=required)
+        conflicts = find_conflicts(server, space, paths, own, require_claim=required)
     except (Unanswered, Refused) as error:
         print_message(f"holdfast: cannot check who has claimed these files: {escape(str(error))}")
         if arguments["if_unreachable"] == "refuse":
             return invocation.held_status(exit_status.UNREACHABLE)
         return exit_status.OK
-    if not obstacles:
+    if not conflicts:
         return exit_status.OK
-    print_message(f"holdfast: {describe(obstacles)}")
+    print_message(f"holdfast: {describe(conflicts)}")
     return invocation.held_status(exit_status.NOT_ALLOWED)
 
 
@@ -122,12 +122,12 @@ def _guard_hook(invocation: Invocation, payload: Payload) -> int:
     window = Window(server.url, host.name, payload.session)
     window.memories += [memory_of(server.url, arguments["owner"])] if arguments["owner"] else []
     hook = Hook(style, event, payload, server, window, bool(arguments["require_claim"]), refuse_unreachable=refuse)
-    verdict = judge(hook)
-    if not verdict.text:
+    decision = check_edit(hook)
+    if not decision.text:
         return exit_status.OK
-    print(json.dumps(answer_verdict(verdict, style, event)))
-    print_message(f"holdfast: {verdict.text}")
-    return invocation.held_status(BLOCKED) if verdict.refused else exit_status.OK
+    print(json.dumps(answer_decision(decision, style, event)))
+    print_message(f"holdfast: {decision.text}")
+    return invocation.held_status(BLOCKED) if decision.refused else exit_status.OK
 
 
 def _inside(names: list[str]) -> list[str]:

@@ -16,8 +16,8 @@ from holdfast.settings import BadSettings, load
 from holdfast.settings.model import sqlite_path
 from holdfast.settings.reader import Reader
 from holdfast.store.contract import UnusableStore
-from holdfast.transport.cli.doors.mcp_target import find_target
 from holdfast.transport.cli.output import print_message
+from holdfast.transport.cli.targets.mcp_target import find_target
 from holdfast.transport.cli.verbs.verb import Invocation, WrongUsage
 from holdfast.transport.mcp.operator_tools import DEFAULT
 

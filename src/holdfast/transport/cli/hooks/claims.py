@@ -17,41 +17,41 @@ _FEW = 4
 _MOST_NAMED = 10
 
 
-class Obstacle(NamedTuple):
+class Conflict(NamedTuple):
     """Why an agent must not change a file."""
 
     path: str
     reason: str
 
 
-def find_obstacles(
+def find_conflicts(
     server: Server, space: str | None, paths: list[str], own: Held, *, require_claim: bool
-) -> list[Obstacle]:
+) -> list[Conflict]:
     """What keeps the agent that holds `own` from changing these files, relative to the root of their repository."""
-    found: list[Obstacle] = []
+    found: list[Conflict] = []
     claimed: set[str] = set()
     if space is not None:
         for file in _check_files(server, space, paths, own):
             others = [row for row in file["reserved_by"] if not row["yours"]]
-            found += [Obstacle(file["path"], f"reserved by {_holder(row)}") for row in others]
+            found += [Conflict(file["path"], f"reserved by {_holder(row)}") for row in others]
             if any(row["yours"] and row["mode"] == "exclusive" for row in file["reserved_by"]):
                 claimed.add(file["path"])
     for job in _held_jobs(server, paths):
         if _is_own_job(server, job["job_id"], own):
             claimed.add(job["job_id"])
         else:
-            found.append(Obstacle(job["job_id"], f"a job that is held by {_holder(job)}"))
+            found.append(Conflict(job["job_id"], f"a job that is held by {_holder(job)}"))
     if require_claim:
-        blocked = {obstacle.path for obstacle in found}
+        blocked = {conflict.path for conflict in found}
         unclaimed = [path for path in paths if path not in claimed | blocked]
-        found += [Obstacle(path, "not claimed by you: reserve it first") for path in unclaimed]
+        found += [Conflict(path, "not claimed by you: reserve it first") for path in unclaimed]
     return found
 
 
-def describe(obstacles: list[Obstacle]) -> str:
+def describe(conflicts: list[Conflict]) -> str:
     """One sentence for each file, and what to do."""
-    lines = [f"{escape(path)} is {reason}." for path, reason in obstacles[:_MOST_NAMED]]
-    lines += [f"So are {len(obstacles) - _MOST_NAMED} more."] if len(obstacles) > _MOST_NAMED else []
+    lines = [f"{escape(path)} is {reason}." for path, reason in conflicts[:_MOST_NAMED]]
+    lines += [f"So are {len(conflicts) - _MOST_NAMED} more."] if len(conflicts) > _MOST_NAMED else []
     return "\n".join([*lines, "Leave it alone: do other work, or wait until it is free."])
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from holdfast.client.lease_memory import JOB, RESERVATION, TASK, LeaseMemory
 from holdfast.space import InvalidSpaceFile, find_space
 from holdfast.transport.cli.hooks import answers
-from holdfast.transport.cli.hooks.claims import describe, find_obstacles
+from holdfast.transport.cli.hooks.claims import describe, find_conflicts
 from holdfast.transport.cli.hooks.payload import Payload
 from holdfast.transport.cli.hooks.server import Refused, Server, Unanswered
 from holdfast.transport.cli.hooks.window import Window
@@ -47,14 +47,14 @@ def answer_event(kind: str, hook: Hook) -> answers.Answer:
     return _EVENTS[kind](hook)
 
 
-class Verdict(NamedTuple):
+class Decision(NamedTuple):
     """Whether a tool may change its files: refused with a reason, allowed with a warning, or just allowed."""
 
     text: str = ""
     refused: bool = False
 
 
-def judge(hook: Hook) -> Verdict:
+def check_edit(hook: Hook) -> Decision:
     """Refuse a change of files that another agent has claimed."""
     repository = Repository(hook.payload.folder)
     paths = []
@@ -62,25 +62,25 @@ def judge(hook: Hook) -> Verdict:
         with suppress(WrongUsage):  # outside of the repository, so not ours to guard
             paths.append(repository.file(named))
     if not paths:
-        return Verdict()
+        return Decision()
     try:
         space = find_space(hook.payload.folder)
-        obstacles = find_obstacles(hook.server, space, paths, hook.window.held(), require_claim=hook.require_claim)
+        conflicts = find_conflicts(hook.server, space, paths, hook.window.held(), require_claim=hook.require_claim)
     except (Unanswered, Refused, InvalidSpaceFile) as error:
         text = f"Holdfast could not check who has claimed {escape(', '.join(paths))}: {escape(str(error))}"
-        return Verdict(text, hook.refuse_unreachable)
-    return Verdict(describe(obstacles), refused=True) if obstacles else Verdict()
+        return Decision(text, hook.refuse_unreachable)
+    return Decision(describe(conflicts), refused=True) if conflicts else Decision()
 
 
-def answer_verdict(verdict: Verdict, style: str, event: str) -> answers.Answer:
-    """The verdict as a host reads it."""
-    if verdict.refused:
-        return answers.refusal(style, event, verdict.text)
-    return answers.warning(style, verdict.text) if verdict.text else {}
+def answer_decision(decision: Decision, style: str, event: str) -> answers.Answer:
+    """The decision as a host reads it."""
+    if decision.refused:
+        return answers.refusal(style, event, decision.text)
+    return answers.warning(style, decision.text) if decision.text else {}
 
 
 def _before_tool(hook: Hook) -> answers.Answer:
-    return answer_verdict(judge(hook), hook.style, hook.event)
+    return answer_decision(check_edit(hook), hook.style, hook.event)
 
 
 def _start(hook: Hook) -> answers.Answer:

@@ -12,9 +12,10 @@ Other agents may see the same work. Before you start work that another agent cou
   `holdfast heartbeat NAME --lease ID` every `heartbeat_every_seconds`. When you are done, run
   `holdfast release NAME --lease ID --note TEXT`.
 - Exit status 1: another agent holds it. Take other work, or wait with `-w SECONDS`.
+- Exit status 8: the job is done already. Use its result.
 - Exit status 5: your lease is lost. Stop at once and publish nothing.
 - Exit status 4: no key, or a wrong one. `holdfast doctor` says which key is used; ask the operator. Do not register an
-  account: it would isolate you from the other agents.
+  account: a new one does not see the other agents' work.
 - Read `previous` in the answer to a claim: it holds the note and checkpoint of the last owner.
 - Before you change files that others may change too, reserve them: `holdfast reserve PATH … -- COMMAND` while a command
   runs, or `holdfast reserve PATH … -o json`, then `holdfast files heartbeat ID --lease LEASE` every

@@ -72,7 +72,7 @@ JOB_VERBS = (
             _NAME,
             _LEASE,
             _CLAIMER,
-            _TTL,
+            duration("--ttl", "ttl_seconds", "the lease ends this long after the last heartbeat (as before)"),
             TOKEN,
             _NOTE,
             _CHECKPOINT,
@@ -105,7 +105,7 @@ JOB_VERBS = (
     ),
     Verb(
         "mine",
-        "list what this key holds: sessions, jobs, locks and tasks",
+        "list what this key holds: sessions, jobs, locks, reservations and tasks",
         (
             flag("--owner", "whose", "WHO", "only what was claimed under this name"),
             flag("--session", "session_id", "ID", "only this session and what it holds"),

@@ -32,7 +32,7 @@ within a name, ** for any folders. Quote patterns, so that the shell does not ex
 RESERVATION_VERBS = (
     Verb(
         "reserve",
-        "reserve files, all or none, also while a command runs; if they are held, show by whom",
+        "reserve files, all or none; with a command, while it runs. If they are held, show who holds them",
         (
             positional("PATH", "paths", "a file, a folder, or a pattern", many=True),
             positional("COMMAND", "command", "the command to run, after --", required=False, many=True),
@@ -69,7 +69,7 @@ RESERVATION_VERBS = (
         (
             _ID,
             _LEASE,
-            duration("--ttl", "ttl_seconds", "another time from heartbeat to end (as before)"),
+            duration("--ttl", "ttl_seconds", "the reservation ends this long after the last heartbeat (as before)"),
             TOKEN,
         ),
         "heartbeat_reservation",

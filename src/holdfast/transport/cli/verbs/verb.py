@@ -154,8 +154,8 @@ SESSION_LEASE = flag("--session-lease", "session_lease_id", "ID", "the session's
 OFFER = flag("--offer", "offer", "CODE", "take it over with the code of an offer")
 OFFER_TERMS = (
     flag("--to", "to", "SESSION", "the name of the only session that may accept (anybody who has the code)"),
-    duration("--expires", "expires_in_seconds", f"until when it can be accepted ({OFFER_LIFETIME.default})"),
-    switch("--withdraw", "withdraw", "withdraw the offer, and keep it"),
+    duration("--expires", "expires_in_seconds", f"how long it can be accepted ({OFFER_LIFETIME.default})"),
+    switch("--withdraw", "withdraw", "withdraw the offer: you stay the holder"),
 )
 CAPABILITIES = flag("--capability", "capabilities", "WORD", "what you can do; repeat it for more", many=True)
 HELD_STATUS = flag("-E", "conflict_status", "NUMBER", "exit status when another holder has it (1)", int)

@@ -31,7 +31,7 @@ WEBHOOK_VERBS = (
     Verb("webhook pause", "stop sending to a webhook for now", (_ID,), "update_webhook", "commands.call:pause_webhook"),
     Verb(
         "webhook resume",
-        "send again, from where it was paused",
+        "resume a webhook: send what it missed while it was paused",
         (_ID,),
         "update_webhook",
         "commands.call:resume_webhook",

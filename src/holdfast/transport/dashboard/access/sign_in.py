@@ -66,7 +66,7 @@ class SignIn:
         try:
             principal = await self._ctx.access.principal_of(key.strip()[:MAX_KEY])
         except Unauthenticated:
-            self._ctx.network.count_guess(request)
+            self._ctx.network.count_wrong_secret(request)
             raise
         return await self._start(request, principal.account, principal.id, hash_token(key.strip()))
 
@@ -76,7 +76,7 @@ class SignIn:
         link = await self._ctx.use_store(lambda store: store.take_browser_session(hash_token(secret)))
         now = await self._ctx.read(lambda reader: reader.now)
         if link is None or link.kind != SIGN_IN_LINK or browser_sessions.is_expired(link, now):
-            self._ctx.network.count_guess(request)
+            self._ctx.network.count_wrong_secret(request)
             raise Unauthenticated("this link has been used, or is older than 10 minutes")
         return await self._start(request, link.account, link.principal, link.key_hash)
 

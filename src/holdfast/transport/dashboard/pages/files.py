@@ -23,7 +23,7 @@ from holdfast.transport.dashboard import event_lines, held
 from holdfast.transport.dashboard.access.permissions import FILES, may_see_event
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
 from holdfast.transport.dashboard.path_tree import tree_rows
-from holdfast.transport.dashboard.reserved import Space, obstacles, read_space, read_spaces
+from holdfast.transport.dashboard.reserved import Space, conflicts_of_waiting, read_space, read_spaces
 from holdfast.transport.deadlines import read_effective
 from holdfast.transport.http.api.reservations.documents import status_of
 from holdfast.transport.http.request import HttpRefusal
@@ -116,7 +116,7 @@ def _describe_space(reader: Reader, space: Space, path: str, engine: Engine) -> 
     if path:
         space.rows = [row for row in space.rows if any(pattern.matches(path) for pattern in patterns_in(row.paths))]
     live, waiting = space.held(now), space.waiting(now)
-    behind = obstacles(waiting, live)
+    behind = conflicts_of_waiting(waiting, live)
     holdings = held.read_holdings(reader, live, engine)
     waiting_for: dict[str, list[Reservation]] = {row.id: [] for row in live}
     for each in waiting:
@@ -139,7 +139,7 @@ def _describe_space(reader: Reader, space: Space, path: str, engine: Engine) -> 
 
 
 def _waiting_at(pattern: str, waiting: Sequence[Reservation]) -> list[Reservation]:
-    """Those of the waiting ones that one of the reserved patterns is in the way of."""
+    """Those of the waiting ones that conflict with one of the reserved patterns."""
     return [each for each in waiting if any_meeting([parse(pattern)], patterns_in(each.paths))]
 
 
@@ -152,10 +152,10 @@ def _neighbours(reader: Reader, row: Reservation, now: Instant) -> list[dict[str
     space = read_space(reader, row.account, row.space)
     if leases.is_live(row, now):
         waiting = space.waiting(now)
-        behind = obstacles(waiting, [row])
+        behind = conflicts_of_waiting(waiting, [row])
         return [_describe_wait(each, [row], now) for each in waiting if behind.get(each.id)]
     if is_waiting(row, now):
-        return [_describe_wait(each, [], now) for each in obstacles([row], space.held(now)).get(row.id, [])]
+        return [_describe_wait(each, [], now) for each in conflicts_of_waiting([row], space.held(now)).get(row.id, [])]
     return []
 
 

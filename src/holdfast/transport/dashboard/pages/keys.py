@@ -97,7 +97,7 @@ async def _read_keys(request: PageRequest) -> dict[str, Any]:
         rows = [Row(key, uses.get(key.id), now) for key in keys]
         return {
             "plan": plan,
-            "lapsed": allowance.is_lapsed(now),
+            "expired": allowance.is_expired(now),
             "resets_in": cycle + CYCLE - now,
             "bars": [
                 ("tasks created this month", used.in_cycle(cycle), plan.tasks_per_month),

@@ -28,7 +28,7 @@ from holdfast.transport.dashboard.charts.columns import Chart, Column, draw
 from holdfast.transport.dashboard.held import Holding
 from holdfast.transport.dashboard.lists.held_work import HeldWork, agents_of, held_work
 from holdfast.transport.dashboard.page import Page, PageRequest, TemplateResponse
-from holdfast.transport.dashboard.pages.queues import paused_queues, uncovered_work
+from holdfast.transport.dashboard.pages.queues import paused_queues, read_without_worker
 
 MAX_HELD = 10
 """Rows of held work; the page of held work lists all of it."""
@@ -79,7 +79,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     may_see_queues = may_use(by, QUEUES)
     variables |= {
         "paused": await paused_queues(request) if may_see_queues else [],
-        "uncovered": await uncovered_work(request) if may_see_queues else [],
+        "without_worker": await read_without_worker(request) if may_see_queues else [],
     }
     variables |= {"throughput": throughput, "may": {"jobs": may_use(by, JOBS), "tasks": may_use(by, TASKS)}}
     return TemplateResponse("now.html", variables)

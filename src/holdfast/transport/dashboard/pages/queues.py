@@ -8,7 +8,7 @@ from holdfast.core.errors import Invalid
 from holdfast.core.page import PAGE_BYTES
 from holdfast.core.row import Instant
 from holdfast.core.task import CLAIMED, PENDING
-from holdfast.core.task.coverage import LiveWorker, ReadyWork, without_worker
+from holdfast.core.task.missing_workers import LiveWorker, ReadyWork, without_worker
 from holdfast.core.task.queue import Queue
 from holdfast.engine.engine import Engine
 from holdfast.operations.bounds import QUEUE_LIMIT
@@ -43,7 +43,7 @@ async def show(request: PageRequest) -> TemplateResponse:
     variables = {
         "rows": rows[:MAX_QUEUES],
         "more": len(rows) > MAX_QUEUES,
-        "uncovered": await uncovered_work(request),
+        "without_worker": await read_without_worker(request),
         "may_change": may_use(request.by, "set_queue"),
     }
     return TemplateResponse("queues.html", variables)
@@ -54,10 +54,10 @@ async def show_one(request: PageRequest) -> TemplateResponse:
     account, task_type = request.account, _checked_type(request)
     rows = await request.ctx.read(lambda reader: _read_rows(reader, account))
     row = next((row for row in rows if row.queue.id == task_type), QueueRow(Queue(account, task_type), 0, 0))
-    uncovered = [(work, age) for work, age in await uncovered_work(request) if work.type == task_type]
+    found = [(work, age) for work, age in await read_without_worker(request) if work.type == task_type]
     variables = {
         "row": row,
-        "uncovered": uncovered,
+        "without_worker": found,
         "may_change": may_use(request.by, "set_queue"),
         "most": QUEUE_LIMIT.most,
     }
@@ -95,7 +95,7 @@ async def limit(request: PageRequest) -> str:
     return "limited"
 
 
-async def uncovered_work(request: PageRequest) -> list[tuple[ReadyWork, Instant]]:
+async def read_without_worker(request: PageRequest) -> list[tuple[ReadyWork, Instant]]:
     """Work that no live worker can take, and how long it has waited.
 
     All workers of the account count, also those that the key may not see: the answer names none of them.

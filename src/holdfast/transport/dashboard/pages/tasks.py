@@ -18,7 +18,7 @@ from holdfast.core.task import PHASES, STATES, Task, phase
 from holdfast.core.task.attempts import AttemptRecord, list_attempts
 from holdfast.decoding import decode
 from holdfast.engine.engine import Engine
-from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.cancelling import CancelTask, RequeueTask, ResolveTask
 from holdfast.operations.bounds import REASON, TASK_MAX_ATTEMPTS, TASK_PRIORITY
 from holdfast.store.contract import Reader
 from holdfast.store.contract.reads import usable_row, whole_history
@@ -33,10 +33,10 @@ from holdfast.transport.dashboard.page import Page, PageRequest, TemplateRespons
 from holdfast.transport.dashboard.pages.queues import paused_queues
 from holdfast.transport.dashboard.task_filter import DashboardFilter
 from holdfast.transport.deadlines import read_effective
+from holdfast.transport.full_queues import with_queue_limits
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.tasks import CreateBody, create_command, new_task_id
 from holdfast.transport.http.request import HttpRefusal
-from holdfast.transport.room import with_room
 from holdfast.transport.task_filter import NEWEST, SCAN_PAGE, TaskPage, find_tasks
 
 PAGE_SIZE = 50
@@ -145,7 +145,7 @@ async def show_one(request: PageRequest) -> TemplateResponse:
         found = list_attempts(whole_history(reader, by.account, subject, brief=True))
         return {
             "task": task,
-            "waits_for": None if task is None else with_room(reader, by.account, [task])[0].waits_for,
+            "waits_for": None if task is None else with_queue_limits(reader, by.account, [task])[0].waits_for,
             "id": task_id,
             "relations": None if task is None else read_relations(reader, task),
             "word": "" if task is None else phase(task) if task.state == tasks.PENDING else task.state,

@@ -109,7 +109,7 @@ class Admission:
                 self._network.count_failure(request)
                 raise
             return
-        is_counted, failed = self._network.begin_guess(request), False
+        is_counted, failed = self._network.begin_sign_in(request), False
         try:
             with self._guesses(late=not is_counted):
                 await check(request)
@@ -122,7 +122,7 @@ class Admission:
             raise
         finally:
             if is_counted and not failed:
-                self._network.forgive_guess(request)
+                self._network.uncount_failure(request)
         request.leave_place()  # the places of unknown keys are for look-ups
 
     @contextmanager

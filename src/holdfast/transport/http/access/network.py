@@ -88,27 +88,27 @@ class Network:
         """Count the registration of a user, or refuse it; also on this machine, where alone it can be allowed."""
         self._registrations.count(rate_limit_key(self.client(request)))
 
-    def begin_guess(self, request: Request) -> bool:
+    def begin_sign_in(self, request: Request) -> bool:
         """Count a sign-in with an unknown key as failed before it is looked up; False if its address failed too often.
 
         Counting afterwards would let any number of guesses begin at the same moment.
         """
         try:
-            self.count_guess(request)
+            self.count_wrong_secret(request)
         except RateLimited:
             return False
         return True
 
-    def forgive_guess(self, request: Request) -> None:
+    def uncount_failure(self, request: Request) -> None:
         """Stop counting a sign-in that did not fail."""
         self._failures.give_back(rate_limit_key(self.client(request)))
 
     def count_failure(self, request: Request) -> None:
         """Count a failed sign-in; after too many, answer 429. Requests with a valid key are never counted."""
         if has_credential(request):
-            self.count_guess(request)
+            self.count_wrong_secret(request)
 
-    def count_guess(self, request: Request) -> None:
+    def count_wrong_secret(self, request: Request) -> None:
         """Count a wrong secret, wherever it was sent."""
         client = self.client(request)
         if not is_loopback(client):

@@ -101,7 +101,7 @@ async def _account_document(ctx: HandlerContext, request: Request, account: Acco
             "planId": plan.id,
             "planName": plan.name,
             "expiresAt": milliseconds_or_none(account.plan_expires_at),
-            "expired": allowance.is_lapsed(now),
+            "expired": allowance.is_expired(now),
         },
         "usage": {"tasksCreated": created, "tasksLeft": left, "workersInUse": held},
         "limits": limits_document(plan),

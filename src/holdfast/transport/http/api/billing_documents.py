@@ -13,18 +13,18 @@ from holdfast.transport.times import milliseconds, milliseconds_or_none
 
 
 def status_document(allowance: Allowance, usage: Usage, workers: int, now: Instant) -> dict[str, Any]:
-    """The plan that was bought, whether it has lapsed, and the limits in force."""
-    began, is_lapsed = allowance.cycle(now), allowance.is_lapsed(now)
+    """The plan that was bought, whether it has expired, and the limits in force."""
+    began, is_expired = allowance.cycle(now), allowance.is_expired(now)
     return {
         "planId": allowance.plan.id,
         "planName": allowance.plan.name,
         "planExpiresAt": milliseconds_or_none(allowance.until),
-        "expired": is_lapsed,
+        "expired": is_expired,
         "cycleStartedAt": milliseconds(began),
         "cycleEndsAt": milliseconds(began + CYCLE),
         "usage": {"tasksCreated": usage.in_cycle(began), "workersInUse": workers},
         "limits": limits_document(allowance.in_force(now)),
-        "agent_contract": billing_advice.plan_lapsed() if is_lapsed else billing_advice.plan_active(),
+        "agent_contract": billing_advice.plan_expired() if is_expired else billing_advice.plan_active(),
     }
 
 

@@ -32,7 +32,7 @@ class SetBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def set_queue(ctx: HandlerContext, request: Request) -> Response:
-    """Change the settings of a queue. What runs goes on."""
+    """Change the settings of a queue. Running tasks continue."""
     await ctx.authenticate(request)
     task_type = _read_type(request)
     body, warnings, _ = await read_body(request, SetBody)

@@ -10,7 +10,7 @@ from holdfast.transport.http.bodies.checks import Checks
 from holdfast.transport.http.bodies.idempotency import read_task_idempotency_key
 from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
-from holdfast.transport.http.orchestrion.inquiries import AskBody, ask_fields
+from holdfast.transport.http.orchestrion.question_bodies import AskBody, ask_fields
 from holdfast.transport.http.orchestrion.task_verbs import render_task, rules_of
 from holdfast.transport.http.request import Request, Response, answer
 

@@ -13,12 +13,12 @@ from holdfast.operations import bounds
 from holdfast.store.contract import Reader
 from holdfast.transport.advice import tasks as task_advice
 from holdfast.transport.deadlines import read_effective, read_one_effective
+from holdfast.transport.full_queues import with_queue_limits
 from holdfast.transport.http.api.cursors import check_known
 from holdfast.transport.http.bodies.query import NO_STORE, Query
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.documents import task_document
 from holdfast.transport.http.request import Request, Response, json_response
-from holdfast.transport.room import with_room
 from holdfast.transport.task_filter import NEWEST, TaskFilter, TaskPage, find_tasks
 
 SCAN_LIMIT = 10_000
@@ -35,13 +35,13 @@ async def check_task_status(ctx: HandlerContext, request: Request) -> Response:
 
     def read_task(reader: Reader) -> tuple[Task, Instant]:
         task = tasks.check_found(read_one_effective(reader, Task, account, task_id))
-        return with_room(reader, account, [task])[0], reader.now
+        return with_queue_limits(reader, account, [task])[0], reader.now
 
-    def is_expired(found: tuple[Task, Instant]) -> bool:
+    def is_finished(found: tuple[Task, Instant]) -> bool:
         return found[0].state in tasks.FINAL_STATES
 
     if wait:
-        task, now = await ctx.wait_for((Task.table, account, task_id), read_task, is_expired, wait, request)
+        task, now = await ctx.wait_for((Task.table, account, task_id), read_task, is_finished, wait, request)
     else:
         task, now = await ctx.read(read_task)
     return json_response(200, task_document(task, now), NO_STORE)
@@ -75,7 +75,7 @@ async def list_tasks(ctx: HandlerContext, request: Request) -> Response:
         if cursor is not None:
             check_known(reader, Task, account, cursor)
         page = find_tasks(reader, account, filters, cursor or NEWEST, limit=limit, scan_limit=SCAN_LIMIT)
-        return replace(page, tasks=with_room(reader, account, read_effective(reader, page.tasks)))
+        return replace(page, tasks=with_queue_limits(reader, account, read_effective(reader, page.tasks)))
 
     page = await ctx.read(read_page)
     more = page.next_cursor or None

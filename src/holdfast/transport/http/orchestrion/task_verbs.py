@@ -14,8 +14,8 @@ from holdfast.core.row import SECOND, Instant
 from holdfast.core.task import Handover
 from holdfast.core.task.retry import Backoff, default_backoff
 from holdfast.engine.verbs.tasks.base import TaskCommand, TaskOutcome
-from holdfast.engine.verbs.tasks.ending import CancelTask, RequeueTask, ResolveTask
-from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HandBackTask, HeartbeatTask
+from holdfast.engine.verbs.tasks.cancelling import CancelTask, RequeueTask, ResolveTask
+from holdfast.engine.verbs.tasks.holding import CompleteTask, FailTask, HeartbeatTask, ReleaseTask
 from holdfast.operations import bounds
 from holdfast.transport.advice import questions as question_advice
 from holdfast.transport.advice import tasks as task_advice
@@ -166,8 +166,8 @@ VERBS: dict[str, tuple[type[TaskCommand], type[msgspec.Struct], Any]] = {
     "heartbeat": (HeartbeatTask, HolderBody, heartbeat_fields),
     "complete": (CompleteTask, CompleteBody, complete_fields),
     "fail": (FailTask, FailBody, fail_fields),
-    "release": (HandBackTask, ReleaseBody, release_fields),
-    "snooze": (HandBackTask, SnoozeBody, snooze_fields),
+    "release": (ReleaseTask, ReleaseBody, release_fields),
+    "snooze": (ReleaseTask, SnoozeBody, snooze_fields),
     "cancel": (CancelTask, CancelBody, cancel_fields),
     "requeue": (RequeueTask, RequeueBody, requeue_fields),
     "resolve": (ResolveTask, NoBody, resolve_fields),

@@ -19,7 +19,7 @@ from holdfast.transport.http.bodies.parsing import read_body
 from holdfast.transport.http.context import HandlerContext
 from holdfast.transport.http.orchestrion.dependencies import check_names
 from holdfast.transport.http.orchestrion.documents import task_document
-from holdfast.transport.http.orchestrion.inquiries import Approval, approval_of, read_time
+from holdfast.transport.http.orchestrion.question_bodies import Approval, approval_of, read_time
 from holdfast.transport.http.overload.large_work import run_sized
 from holdfast.transport.http.request import Request, Response, answer, encode, with_warnings
 from holdfast.transport.ids import ids

@@ -3,7 +3,8 @@
 Every request takes a place until it is answered or waits on purpose. Callers with a known key, callers with an unknown
 key and callers without one have separate places, so guesses and anonymous requests never keep a known caller out. When
 its places are taken, a request is refused, which costs little: except those by which a holder keeps what it holds.
-These have places of their own, because a refused renewal could cost a lease. Accounts share places (`places.py`).
+These have places of their own, because a refused renewal could cost a lease. Accounts share places
+(`concurrency_limit.py`).
 
 Refusals are paced: a caller that repeats at once gets its next refusal later, so that refusing cannot become the load.
 """
@@ -17,7 +18,7 @@ from collections.abc import Callable
 
 from holdfast.operations.table import HOLDER_OPERATIONS, PROBES
 from holdfast.transport.http.access.network import has_credential
-from holdfast.transport.http.overload.places import Places
+from holdfast.transport.http.overload.concurrency_limit import ConcurrencyLimit
 from holdfast.transport.http.request import HttpRefusal, Request
 from holdfast.transport.http.routing import Router
 
@@ -53,8 +54,12 @@ class RequestLimiter:
         self._account_of = account_of
         """The account of a key that was valid at its last use; None for any other caller."""
         self._mcp_path = mcp_path
-        self.known, self.unknown, self.anonymous = Places(FIRST_KNOWN), Places(MAX_UNKNOWN), Places(MAX_ANONYMOUS)
-        self.holders, self.leaders, self.probes = Places(MAX_HOLDERS), Places(MAX_LEADERS), Places(MAX_PROBES)
+        self.known = ConcurrencyLimit(FIRST_KNOWN)
+        self.unknown = ConcurrencyLimit(MAX_UNKNOWN)
+        self.anonymous = ConcurrencyLimit(MAX_ANONYMOUS)
+        self.holders = ConcurrencyLimit(MAX_HOLDERS)
+        self.leaders = ConcurrencyLimit(MAX_LEADERS)
+        self.probes = ConcurrencyLimit(MAX_PROBES)
         self._refused = 0
         self._reported = 0.0
         self._next_refusal = 0.0
@@ -66,16 +71,16 @@ class RequestLimiter:
         self._entered.set()
         account = self._account_of(request)
         is_known, owner = account is not None, account or ""
-        places = self.known if is_known else self.unknown if has_credential(request) else self.anonymous
-        if not places.has_room(owner):
+        limit = self.known if is_known else self.unknown if has_credential(request) else self.anonymous
+        if not limit.has_room(owner):
             reserved = self._reserved(request, is_known=is_known)
             if reserved is None or not reserved.has_room(owner):
                 return False
-            places = reserved
-        request.take_place(places, owner)
+            limit = reserved
+        request.take_place(limit, owner)
         return True
 
-    def _reserved(self, request: Request, *, is_known: bool) -> Places | None:
+    def _reserved(self, request: Request, *, is_known: bool) -> ConcurrencyLimit | None:
         """The places for this operation on an overloaded server, if it has any."""
         if request.scope["path"] == self._mcp_path:  # each of its tools is a request that is admitted by itself
             return self.holders if is_known else None

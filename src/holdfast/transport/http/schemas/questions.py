@@ -11,7 +11,7 @@ from holdfast.core.question import QUESTION_KINDS, QUESTION_STATES
 from holdfast.core.task import STATES
 from holdfast.operations import bounds
 from holdfast.transport.http.api import questions
-from holdfast.transport.http.orchestrion import inquiries
+from holdfast.transport.http.orchestrion import question_bodies
 from holdfast.transport.http.schemas.agent_contract import AgentContract
 from holdfast.transport.http.schemas.operation_schema import OperationSchema, QueryText, Time, request_body, within
 from holdfast.transport.http.schemas.task_operations import PROOF_REFUSALS
@@ -80,7 +80,7 @@ OPERATION_SCHEMAS = {
         {200: Task},
         body=request_body(
             "AskTaskBody",
-            inquiries.AskBody,
+            question_bodies.AskBody,
             bounds.FIELDS["ask_task"],
             session_id={"format": "uuid"},
             question=NOT_BLANK,

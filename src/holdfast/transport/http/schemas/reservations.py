@@ -107,7 +107,7 @@ class Meeting(Struct):
 
 
 class FileConflict(Struct):
-    """A reservation that is in the way: held, or waited for by somebody who came first."""
+    """A conflicting reservation: held, or waited for by somebody who came first."""
 
     reservation_id: str
     status: Literal["reserved", "waiting", "ended"]

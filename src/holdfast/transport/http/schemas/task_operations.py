@@ -90,7 +90,7 @@ class DependentsPage(Struct):
     cursor: Annotated[QueryText, Meta(description="`nextCursor` of the previous page.")] | UnsetType = UNSET
 
 
-class TaskPatience(Struct):
+class TaskStatusQuery(Struct):
     """How long to wait until the task is finished."""
 
     wait_seconds: Annotated[float, within(bounds.WAIT)] = bounds.WAIT.default
@@ -192,7 +192,7 @@ OPERATION_SCHEMAS = {
         refusals=(*_SESSION, *_PROOF, *_WORKERS, errors.TaskMissing, errors.TooManyWaiters),
         takes_idempotency_key=True,
     ),
-    "check_task_status": OperationSchema({200: Task}, query=TaskPatience, refusals=(_MISSING,)),
+    "check_task_status": OperationSchema({200: Task}, query=TaskStatusQuery, refusals=(_MISSING,)),
     "claim_task_by_id": OperationSchema(
         {200: Claim},
         body=request_body("ClaimTaskByIdBody", claims.ClaimOneBody, bounds.FIELDS["claim_task_by_id"], **_CLAIMER),

@@ -9,7 +9,7 @@ from holdfast.core.reservation.holding import Conflict
 from holdfast.core.reservation.row import Reservation, is_open, paths_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.reservation_claims import Reserved
-from holdfast.engine.verbs.reservations import ChangedReservation, Obstructed
+from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
 from holdfast.transport.advice import reservations as advice
 from holdfast.transport.advice.contract import seconds_left, seconds_to_wait
 from holdfast.transport.deadlines import heartbeat_seconds
@@ -66,8 +66,8 @@ def render_released(warnings: list[str], outcome: Any) -> tuple[int, bytes]:
     return _answer(document, warnings)
 
 
-def held_document(outcome: Obstructed, wait: int) -> dict[str, Any]:
-    """What is in the caller's way."""
+def held_document(outcome: FilesHeld, wait: int) -> dict[str, Any]:
+    """What conflicts with the caller's request."""
     document: dict[str, Any] = {
         "status": "held",
         "conflicts": [_conflict(conflict, outcome.now) for conflict in outcome.conflicts],
@@ -141,8 +141,8 @@ def _conflict(conflict: Conflict, now: Instant) -> dict[str, Any]:
     }
 
 
-def _seconds_to_wait(outcome: Obstructed) -> int:
-    """Until the last reservation in the way has expired, if it is not renewed."""
+def _seconds_to_wait(outcome: FilesHeld) -> int:
+    """Until the last conflicting reservation has expired, if it is not renewed."""
     deadlines = [conflict.row.expires_at for conflict in outcome.conflicts if conflict.row.expires_at is not None]
     return seconds_to_wait(max(deadlines, default=None), outcome.now)
 

@@ -1,4 +1,4 @@
-"""Places that requests take from their admission until they are answered or wait on purpose."""
+"""How many requests of a kind may be in progress at once: until they are answered or wait on purpose."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ MORE_FOR_OTHERS = 0.5
 """Part of the places that exist beyond the limit, for accounts that have less than their share."""
 
 
-class Places:
-    """A number of places, some of them taken, each by an account; "" stands for callers without one.
+class ConcurrencyLimit:
+    """A number of places, each taken by one request of an account; "" stands for callers without one.
 
     One account may take all places while no other needs one. Then each gets its share: an account that has less is
     admitted beyond the limit, and one that has as much is refused until a place is free.

@@ -19,7 +19,7 @@ MAX_UNREAD_CHUNKS = 16
 """How many chunks of a stream may wait to be read."""
 
 
-class Exchange:
+class AsgiRequest:
     """One request to the ASGI application, as a server would pass it."""
 
     def __init__(self, request: Request, key: bytes) -> None:
@@ -64,7 +64,7 @@ class Exchange:
             self._chunks.append(message.get("body", b""))
 
 
-class StreamedExchange(Exchange):
+class StreamedAsgiRequest(AsgiRequest):
     """A streamed answer: sent on the event loop, read in another thread, with a bounded number of unread chunks."""
 
     def __init__(self, request: Request, key: bytes, loop: asyncio.AbstractEventLoop, silence: float) -> None:

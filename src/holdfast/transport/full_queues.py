@@ -13,7 +13,7 @@ from holdfast.store.contract import Reader
 from holdfast.store.contract.reads import usable_row
 
 
-class Room:
+class FullQueues:
     """The settings of queues and what runs in them, each read once, and only for queues that have settings."""
 
     def __init__(self, reader: Reader, account: str) -> None:
@@ -22,8 +22,8 @@ class Room:
         self._queues: dict[str, tuple[Queue, int, dict[str, int]] | None] = {}
         self._wall: Instant = reader.wall
 
-    def is_lacking(self, task: Task) -> bool:
-        """Whether a task could be claimed if there was room for it."""
+    def is_blocked(self, task: Task) -> bool:
+        """Whether a task could be claimed if its queue and its concurrency key were not paused or full."""
         if task.state != PENDING or task.waits_for is not None:
             return False
         found = self._queue(task.type)
@@ -48,8 +48,8 @@ class Room:
         return queue, running, by_key
 
 
-def with_room(reader: Reader, account: str, tasks: Sequence[Task]) -> list[Task]:
+def with_queue_limits(reader: Reader, account: str, tasks: Sequence[Task]) -> list[Task]:
     """The tasks, those that wait for room with that as the reason."""
-    room = Room(reader, account)
-    return [replace(task, waits_for=ROOM, planned_at=task.scheduled_at) if room.is_lacking(task) else task
+    full_queues = FullQueues(reader, account)
+    return [replace(task, waits_for=ROOM, planned_at=task.scheduled_at) if full_queues.is_blocked(task) else task
             for task in tasks]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Which server, key and account each door would use, and the warning of `doctor` if they lead to different ones."""
+"""Which server, key and account each program would use, and the warning of `doctor` if they lead to different ones."""
 
 import json
 from types import SimpleNamespace
@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.settings import default_store, describe_store
-from holdfast.transport.cli.doors import doors, mcp_target
-from holdfast.transport.cli.doors.host_files import HOST_FILES, read_host_files
-from holdfast.transport.cli.doors.mcp_target import find_target
+from holdfast.transport.cli.targets import mcp_target, targets
+from holdfast.transport.cli.targets.host_files import HOST_FILES, read_host_files
+from holdfast.transport.cli.targets.mcp_target import find_target
 
 URL = "http://127.0.0.1:7700"
 STDIO = {"command": "uvx", "args": ["--from", "holdfast[mcp]", "holdfast", "mcp"]}
@@ -99,44 +99,45 @@ def test_mcp_uses_the_server_of_this_machine_or_its_default_store(servers_file, 
     monkeypatch.setattr(mcp_target, "_listens", lambda _: False)
     assert target() == (None, "the default", None), "the same store, until the server runs"
     servers_file(store="PostgreSQL at db/holdfast")
-    assert target()[0] == URL, "another store would be another fleet"
+    assert target()[0] == URL, "another store has other work"
 
 
-def door(name, server=URL, key="k", **more):
-    return doors.Door(name, server, "the default", None if key is None else doors.FoundKey(key, "here"), **more)
+def program(name, server=URL, key="k", **more):
+    found = None if key is None else targets.FoundKey(key, "here")
+    return targets.ProgramTarget(name, server, "the default", found, **more)
 
 
-def test_doors_are_one_fleet_if_they_share_server_and_account(servers_file):
+def test_programs_agree_if_they_share_server_and_account(servers_file):
     servers_file(store="/x.db")
     one = [
-        (door("cli"), "default"),
-        (door("python", "http://localhost:7700", "another key"), "default"),
-        (door("mcp", "/x.db", None, is_store=True), "default"),
-        (door(".mcp.json"), doors.UNKNOWN),
-        (door("opencode.json", "", None, problem="cannot be read"), doors.UNKNOWN),
-        (door(".cursor/mcp.json", "https://a.example", None), doors.UNKNOWN),
+        (program("cli"), "default"),
+        (program("python", "http://localhost:7700", "another key"), "default"),
+        (program("mcp", "/x.db", None, is_store=True), "default"),
+        (program(".mcp.json"), targets.UNKNOWN),
+        (program("opencode.json", "", None, problem="cannot be read"), targets.UNKNOWN),
+        (program(".cursor/mcp.json", "https://a.example", None), targets.UNKNOWN),
     ]
-    assert len(doors.find_split(one)) == 1
+    assert len(targets.group_by_account(one)) == 1
     for other in (
-        (door("x"), "acct_2"),
-        (door("x", "https://a.example"), doors.UNKNOWN),
-        (door("x", "/y.db", None, is_store=True), "default"),
+        (program("x"), "acct_2"),
+        (program("x", "https://a.example"), targets.UNKNOWN),
+        (program("x", "/y.db", None, is_store=True), "default"),
     ):
-        fleets = doors.find_split([*one, other])
-        assert [names for _, names in fleets] == [["cli", "python", "mcp"], ["x"]]
+        groups = targets.group_by_account([*one, other])
+        assert [names for _, names in groups] == [["cli", "python", "mcp"], ["x"]]
 
 
 def test_a_key_is_sent_to_no_server_that_only_a_file_of_the_repository_names(monkeypatch):
     asked = []
     client = SimpleNamespace(call=lambda _: {"accountId": "default"})
-    monkeypatch.setattr(doors, "make_client", lambda url, _: asked.append(url) or client)
-    accounts = doors.Accounts([door("cli"), door("mcp")])
-    assert accounts.of(door(".mcp.json", "https://a.example")) == doors.UNKNOWN
-    assert [accounts.of(door("cli")), accounts.of(door("mcp"))] == ["default", "default"]
+    monkeypatch.setattr(targets, "make_client", lambda url, _: asked.append(url) or client)
+    accounts = targets.Accounts([program("cli"), program("mcp")])
+    assert accounts.of(program(".mcp.json", "https://a.example")) == targets.UNKNOWN
+    assert [accounts.of(program("cli")), accounts.of(program("mcp"))] == ["default", "default"]
     assert asked == [URL], "one server and key is asked once"
 
 
-def test_doctor_says_what_each_door_uses_and_warns_of_different_accounts(shell, server):
+def test_doctor_says_what_each_program_uses_and_warns_of_different_accounts(shell, server):
     url = f"http://127.0.0.1:{server.port}"
     other = server.anyone.post("/v1/keys/register").json
     entry = STDIO | {"env": {"HOLDFAST_URL": url, "HOLDFAST_API_KEY": "${HOLDFAST_API_KEY}"}}
@@ -146,12 +147,13 @@ def test_doctor_says_what_each_door_uses_and_warns_of_different_accounts(shell, 
         assert (found[name]["server"], found[name]["account"]) == (url, "default")
         assert found[name]["key_source"] == "HOLDFAST_API_KEY"
         assert found[name]["key"].removesuffix("…") == shell.key[:4]
-    assert "fleet" not in found
+    assert "accounts" not in found
     entry = {"url": f"{url}/mcp", "headers": {"Authorization": f"Bearer {other['apiKey']}"}}
     (shell.home / "opencode.json").write_text(json.dumps({"mcp": {"holdfast": entry}}))
     split = shell("doctor")
     assert split.status == 0
     (warning,) = [line for line in split.out.splitlines() if line.startswith("WARN")]
+    assert warning.startswith("WARN accounts ")
     assert f"opencode.json: {url}, account {other['accountId']}" in warning
     assert f"cli, mcp, python, .mcp.json: {url}, account default" in warning
     for key in (shell.key, other["apiKey"]):

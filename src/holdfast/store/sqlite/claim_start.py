@@ -1,4 +1,4 @@
-"""Tasks of full concurrency keys at the head of a queue, which one claim has passed over: the next one begins behind.
+"""Where in a queue the next claim begins: behind tasks of full concurrency keys that an earlier claim has skipped.
 
 A claim finds the first ready task whose key has room. Every ready task with a key before it then belongs to a full key.
 That stays so until one of these keys has room again, or a ready task with a key comes before it. Both are noticed here;
@@ -19,8 +19,11 @@ MAX_QUEUES = 1_000
 """Of more queues than these nothing is remembered."""
 
 
-class PassedOver:
-    """By queue: where the next claim begins. Used by one thread at a time, the one that writes."""
+class ClaimStarts:
+    """Cache: where in each queue the next claim begins, behind tasks of full concurrency keys.
+
+    Used by one thread at a time, the one that writes.
+    """
 
     def __init__(self) -> None:
         self._version: int | None = None

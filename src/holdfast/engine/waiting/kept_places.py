@@ -27,8 +27,8 @@ class Place(NamedTuple):
     """By the monotonic clock."""
 
 
-class Places:
-    """The kept places of this process. Not locked: its owner holds a lock."""
+class KeptPlaces:
+    """The places kept in this process. Not locked: its owner holds a lock."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[str, Place] = OrderedDict()

@@ -3,19 +3,19 @@
 import pytest
 
 from holdfast.transport.advice import jobs, reservations, sessions
-from holdfast.transport.advice.doors import advise
 from holdfast.transport.advice.orchestrion import for_error
 from holdfast.transport.advice.refusals import Refusal, for_refusal
-from holdfast.transport.cli.advice import CommandDoor, next_step
+from holdfast.transport.advice.wording import advise
+from holdfast.transport.cli.advice import CommandWording, next_step
 from holdfast.transport.mcp.listed_tools import ListedTools
 from holdfast.transport.mcp.operator_tools import DEFAULT, OPERATOR, TOOL_SETS
 
-TOOLS, MORE_TOOLS = (ListedTools(TOOL_SETS[name]).door for name in (DEFAULT, OPERATOR))
+TOOLS, MORE_TOOLS = (ListedTools(TOOL_SETS[name]).wording for name in (DEFAULT, OPERATOR))
 JOB, TASK, LEASE = "repo/issue-1842", "tsk_01ARZ3NDEKTSV4RRFFQ69G5FAV", "7d3a0000-0000-4000-8000-000000000000"
 
 
-def steps(document, door, operation="", subject=""):
-    shown = advise(document, door, operation, subject)["agent_contract"]["next_actions"]
+def steps(document, wording, operation="", subject=""):
+    shown = advise(document, wording, operation, subject)["agent_contract"]["next_actions"]
     assert sum(step["recommended"] for step in shown) == 1
     assert shown[0]["recommended"]
     assert not any(step.keys() & {"method", "endpoint"} for step in shown)
@@ -37,15 +37,15 @@ def test_a_tool_is_named_with_the_arguments_that_are_known_and_those_it_needs():
 
 
 def test_a_command_is_named_with_its_flags():
-    (later, look) = steps({"agent_contract": jobs.held("it's", 7)}, CommandDoor(), "claim_job", "it's")
+    (later, look) = steps({"agent_contract": jobs.held("it's", 7)}, CommandWording(), "claim_job", "it's")
     assert later["command"] == "holdfast claim 'it'\"'\"'s'"
     assert "`--wait`" in later["description"]
     assert look["command"].startswith("holdfast owner ")
-    shown = advise({"agent_contract": sessions.missing()}, CommandDoor(), "claim_job", JOB)
+    shown = advise({"agent_contract": sessions.missing()}, CommandWording(), "claim_job", JOB)
     assert next_step(shown).endswith("`holdfast session open NAME`")
 
 
-def test_what_a_door_cannot_do_is_not_advised_there():
+def test_what_tools_cannot_do_is_not_advised_to_them():
     assert "checkout" not in MORE_TOOLS.operations()
     for code in ("quota_exceeded", "plan_expired"):
         refused = {"error": code, "agent_contract": for_error(code, operation="create_task")}
@@ -77,7 +77,7 @@ def test_advice_names_only_tools_of_the_set_in_use():
     assert (look["tool"], look["arguments"]) == ("get_job_owner", {"jobId": JOB})
 
 
-@pytest.mark.parametrize("door", [TOOLS, CommandDoor()], ids=["tools", "commands"])
+@pytest.mark.parametrize("wording", [TOOLS, CommandWording()], ids=["tools", "commands"])
 @pytest.mark.parametrize(
     ("state", "action"),
     [
@@ -88,13 +88,13 @@ def test_advice_names_only_tools_of_the_set_in_use():
         ("cancelled", "stop_work"),
     ],
 )
-def test_reading_a_task_leads_to_no_new_work(door, state, action):
+def test_reading_a_task_leads_to_no_new_work(wording, state, action):
     on_http = {"next_actions": [{"action": "create_task", "available": True, "recommended": True}]}
     document = {"id": TASK, "status": state, "leaseDurationSeconds": 300, "agent_contract": on_http}
-    assert steps(document, door, "check_task_status", TASK)[0]["action"] == action
+    assert steps(document, wording, "check_task_status", TASK)[0]["action"] == action
 
 
-@pytest.mark.parametrize("door", [TOOLS, CommandDoor()], ids=["tools", "commands"])
+@pytest.mark.parametrize("wording", [TOOLS, CommandWording()], ids=["tools", "commands"])
 @pytest.mark.parametrize(
     ("code", "action"),
     [
@@ -106,7 +106,7 @@ def test_reading_a_task_leads_to_no_new_work(door, state, action):
         ("invalid_request", "fix_request"),
     ],
 )
-def test_a_refusal_gives_better_advice_than_orchestrion_fixes(door, code, action):
+def test_a_refusal_gives_better_advice_than_orchestrion_fixes(wording, code, action):
     contract = for_error(code, TASK, operation="create_task")
-    shown = steps({"error": code, "agent_contract": contract}, door, "complete_task", TASK)
+    shown = steps({"error": code, "agent_contract": contract}, wording, "complete_task", TASK)
     assert shown[0]["action"] == action

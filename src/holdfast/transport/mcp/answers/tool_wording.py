@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.operations.operation import Operation
-from holdfast.transport.advice.doors import Document
+from holdfast.transport.advice.wording import Document
 from holdfast.transport.mcp.operator_tools import ToolSet
 from holdfast.transport.mcp.tool import ACTION, Call, Tool
 from holdfast.transport.mcp.tool_schema import LEASE_ID, MILLISECONDS, Field
@@ -17,7 +17,7 @@ FieldsByTool = Mapping[str, Mapping[str, tuple[Field, ...]]]
 _SHOWN_LEASE_IDS = ("lease_id", "leaseId")
 
 
-class ToolDoor:
+class ToolWording:
     """The tools of one set, with their arguments."""
 
     def __init__(self, tools: ToolSet, fields: FieldsByTool) -> None:

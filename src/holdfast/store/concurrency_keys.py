@@ -1,9 +1,9 @@
 """Queues with a limit for each concurrency key: which of their tasks a batch must load for its claims.
 
-Tasks of a key that is full must not hide others, also if a command of the batch fills a key or frees one. So of each
-key no more tasks are loaded than the batch could claim: as many as there is room for if all tasks end that its other
-commands have loaded. As many tasks more are loaded in all as could prove to have no room because some of these do not
-end. Every claim of the batch then finds the first task that it may take among those that were loaded.
+A full key must not hide tasks of other keys, also if a command of the batch fills or frees one. So of each key the
+batch loads as many tasks as could be claimed if all its loaded running tasks ended, and in all as many more as could
+then turn out to be over the limit. Every claim of the batch then finds the first task that it may take among those that
+were loaded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WINDOW = 2_000
 """How many tasks at the head of a queue are looked through for keys that have room before its keys are listed."""
 
 
-class KeyedQueue(msgspec.Struct):
+class LimitedQueue(msgspec.Struct):
     """A queue with a limit for each key, as it is when a batch begins."""
 
     account: str
@@ -47,10 +47,10 @@ class KeyedQueue(msgspec.Struct):
         return [key for key in full if self.room(key, limit) <= 0] if self.ending else full
 
 
-class KeyedClaim(msgspec.Struct):
+class LimitedClaim(msgspec.Struct):
     """The claims of a batch from one queue with a limit for each key, and with the same capabilities."""
 
-    queue: KeyedQueue
+    queue: LimitedQueue
     capabilities: str
     """Empty for tasks that require nothing; else only those are meant that require some of these."""
     count: int
@@ -82,39 +82,39 @@ class KeyedClaim(msgspec.Struct):
         return choose(able, lambda key: self.queue.room(key, limit), self.most)
 
 
-def keyed_queues(queues: Iterable[Queue], needs: AllNeeds) -> list[KeyedQueue]:
+def limited_queues(queues: Iterable[Queue], needs: AllNeeds) -> list[LimitedQueue]:
     """The queues with a limit for each key, and those that may get one in this batch."""
     found = []
     for queue in queues:
         own = () if queue.max_running_per_key is None else (queue.max_running_per_key,)
         limits = {*own, *needs.limits_to_set(queue)}
         if limits:
-            found.append(KeyedQueue(queue.account, queue.id, sorted(limits)))
+            found.append(LimitedQueue(queue.account, queue.id, sorted(limits)))
     return sorted(found, key=lambda queue: (queue.account, queue.type))
 
 
-def set_ending(queue: KeyedQueue, loaded: Mapping[Key, Row]) -> None:
+def set_ending(queue: LimitedQueue, loaded: Mapping[Key, Row]) -> None:
     """Give a queue the numbers of tasks, by key, that run and that the batch has loaded."""
     held = (row for row in loaded.values() if isinstance(row, Task) and row.state == CLAIMED)
     ours = (row for row in held if (row.account, row.type) == (queue.account, queue.type))
     queue.ending = Counter(row.concurrency_key for row in ours if row.concurrency_key is not None)
 
 
-def keyed_claims(
-    needs: AllNeeds, queues: Iterable[KeyedQueue], capabilities_of: Callable[[str, str], str | None]
-) -> list[KeyedClaim]:
+def limited_claims(
+    needs: AllNeeds, queues: Iterable[LimitedQueue], capabilities_of: Callable[[str, str], str | None]
+) -> list[LimitedClaim]:
     """The claims of a batch from these queues, also those of any type."""
     claims = [(account, name, "", count) for account, name, count in needs.ready]
     claims += needs.capable_claims(capabilities_of)
-    found: dict[tuple[str, str, str], KeyedClaim] = {}
+    found: dict[tuple[str, str, str], LimitedClaim] = {}
     for account, name, capabilities, count in claims:
         for queue in queues:
             if queue.account == account and name in {"", queue.type}:
-                claim = found.setdefault((account, queue.type, capabilities), KeyedClaim(queue, capabilities, count))
+                claim = found.setdefault((account, queue.type, capabilities), LimitedClaim(queue, capabilities, count))
                 claim.count = max(claim.count, count)
     return [*found.values()]
 
 
-def running_by_key(queues: Iterable[KeyedQueue]) -> dict[tuple[str, str], dict[str, int]]:
+def running_by_key(queues: Iterable[LimitedQueue]) -> dict[tuple[str, str], dict[str, int]]:
     """(account, type): how many tasks run, by key."""
     return {(queue.account, queue.type): dict(queue.running) for queue in queues}

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.row import SECOND
-from holdfast.core.task.coverage import SETTLED_AFTER, LiveWorker, ReadyWork, without_worker
+from holdfast.core.task.missing_workers import SETTLED_AFTER, LiveWorker, ReadyWork, without_worker
 
 NOW = 10_000 * SECOND
 

@@ -23,7 +23,7 @@ ResultRows = list[tuple[bytes | None, ...]]
 _GOOD = {pq.ExecStatus.COMMAND_OK, pq.ExecStatus.TUPLES_OK}
 
 
-class Wire:
+class Pipeline:
     """Executes lists of statements on one connection, each list in one round trip."""
 
     def __init__(self, connection: Connection, *, prepare: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, APPROVAL_TEXT, Inquiry
+from holdfast.core.question import APPROVAL, APPROVAL_CHOICES, APPROVAL_TEXT, QuestionContent
 from holdfast.core.row import Instant
 from holdfast.operations import bounds
 from holdfast.transport.http.bodies.checks import Checks
@@ -42,14 +42,14 @@ def ask_fields(body: AskBody, checks: Checks) -> dict[str, Any]:
     if body.on_timeout is not None:
         _check_text(checks, body.on_timeout, "onTimeout", bounds.ANSWER)
     deadline = read_time(checks, body.deadline, "deadline")
-    inquiry = Inquiry(body.question, tuple(choices), deadline, body.on_timeout)
-    return {**heartbeat_fields(body, checks), "inquiry": inquiry}
+    content = QuestionContent(body.question, tuple(choices), deadline, body.on_timeout)
+    return {**heartbeat_fields(body, checks), "content": content}
 
 
 Approval = bool | ApprovalBody | None
 
 
-def approval_of(body: Approval) -> Inquiry | None:
+def approval_of(body: Approval) -> QuestionContent | None:
     """The approval that a new task needs, if any, or a refusal with all its errors."""
     checks = Checks()
     if body is None or body is False:
@@ -58,7 +58,7 @@ def approval_of(body: Approval) -> Inquiry | None:
     _check_text(checks, asked.question, "approval/question", bounds.QUESTION)
     deadline = read_time(checks, asked.deadline, "approval/deadline")
     checks.raise_errors()
-    return Inquiry(asked.question, APPROVAL_CHOICES, deadline, asked.on_timeout, APPROVAL)
+    return QuestionContent(asked.question, APPROVAL_CHOICES, deadline, asked.on_timeout, APPROVAL)
 
 
 def read_time(checks: Checks, text: str | None, field: str) -> Instant | None:

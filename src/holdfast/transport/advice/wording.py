@@ -1,7 +1,8 @@
 """`agent_contract` for callers that do not send HTTP requests themselves: MCP tools and the command line.
 
-An action is described once, as a request. A door names it in its own words: its tool or command, its fields. What a
-door cannot do is not advised there. Rows that only Orchestrion's clients need are replaced by the advice of our own.
+An action is described once, as a request. A wording names it as its callers know it: as a tool or a command, with its
+fields. What they cannot do is not advised to them. Rows that only Orchestrion's clients need are replaced by the advice
+of our own.
 """
 
 from __future__ import annotations
@@ -35,24 +36,24 @@ SET_KEY = f"Set `HOLDFAST_API_KEY` in the environment, or where the host configu
 """A program is given its key before it starts; over HTTP a caller sends it."""
 
 
-class Door(Protocol):
-    """The words of one door."""
+class Wording(Protocol):
+    """The names that MCP or the command line has for requests and their fields."""
 
     def call(self, operation: Operation, values: Mapping[str, str], known: Document, code: str) -> Document | None:
-        """How the door names a request, `values` being of its path and query; None if it cannot send it.
+        """The name of a request, `values` being of its path and query; None if it cannot be sent there.
 
         `known` is the answer that has the advice, `code` that of the action.
         """
 
     def names(self, operation: str) -> Mapping[str, str]:
-        """The door's name of each field of an operation, by its name in the request."""
+        """The name of each field of an operation, by its name in the request."""
 
     def operations(self) -> Mapping[str, str]:
-        """The door's name of each operation that it has."""
+        """The name of each operation that can be sent there."""
 
 
-def advise(document: Document, door: Door, operation: str = "", subject: str = "") -> Document:
-    """An answer with its advice in the words of a door; `operation` and `subject` are those of the request."""
+def advise(document: Document, wording: Wording, operation: str = "", subject: str = "") -> Document:
+    """An answer with its advice in this wording; `operation` and `subject` are those of the request."""
     given = document.get("agent_contract")
     if not isinstance(given, dict) or not given.get("next_actions"):
         return document
@@ -62,11 +63,11 @@ def advise(document: Document, door: Door, operation: str = "", subject: str = "
         or _for_fixed_row(document, operation, subject)
     )
     advice = given | (better or {})
-    steps = [_step(step, door, document, operation) for step in advice["next_actions"]]
+    steps = [_step(step, wording, document, operation) for step in advice["next_actions"]]
     advice["next_actions"] = _with_one_best([step for step in steps if step is not None], advice["next_actions"])
     listed = document.get("tasks")
     if isinstance(listed, list):
-        document = document | {"tasks": [advise(one, door, "check_task_status") for one in listed]}
+        document = document | {"tasks": [advise(one, wording, "check_task_status") for one in listed]}
     return document | {"agent_contract": advice}
 
 
@@ -90,13 +91,13 @@ def request_of(step: Action) -> tuple[Operation, dict[str, str]] | None:
 # -- one action --------------------------------------------------------------------------------------------------
 
 
-def _step(step: Action, door: Door, document: Document, called: str) -> Action | None:
-    """An action in the words of the door; None if it has none."""
+def _step(step: Action, wording: Wording, document: Document, called: str) -> Action | None:
+    """An action in this wording; None if it has none."""
     plain = {name: value for name, value in step.items() if name not in {"method", "endpoint"}}
     request = request_of(step)
     if request is not None:
         operation, values = request
-        call = door.call(operation, values, document, step["action"])
+        call = wording.call(operation, values, document, step["action"])
         if call is None and step["action"] in _PAYMENTS:
             why = step.get("description") or operation.summary
             return plain | {"action": "ask_operator", "description": why} if step["recommended"] else None
@@ -109,7 +110,7 @@ def _step(step: Action, door: Door, document: Document, called: str) -> Action |
     if step["action"] == "authenticate":
         plain["description"] = SET_KEY
     if "description" in plain:
-        plain["description"] = _reword(plain["description"], door, called)
+        plain["description"] = _reword(plain["description"], wording, called)
     return plain
 
 
@@ -134,9 +135,9 @@ _HARMLESS = {
 """Actions that change nothing."""
 
 
-def _reword(text: str, door: Door, operation: str) -> str:
-    """A description with the door's names of fields and operations."""
-    fields, operations = door.names(operation), door.operations()
+def _reword(text: str, wording: Wording, operation: str) -> str:
+    """A description with this wording's names of fields and operations."""
+    fields, operations = wording.names(operation), wording.operations()
     text = re.sub(r"`(\w+)`", lambda found: f"`{fields.get(found[1], found[1])}`", text)
     known = {**operations, **fields}
     return re.sub(r"\b[a-z]+(?:_[a-z]+)+\b", lambda found: known.get(found[0], found[0]), text)

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from holdfast.transport.http.service_manager import report_ready
+from holdfast.transport.http.systemd import report_ready
 from tests.faults.program import Program
 
 

@@ -10,11 +10,11 @@ from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.store.memory import MemoryStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.store.sqlite import ready_queries as ready
-from holdfast.store.sqlite.passed_over import PassedOver
+from holdfast.store.sqlite.claim_start import ClaimStarts
 from tests.engine.test_queues import limit, taken
 from tests.proof_size import sized
 from tests.support import run
-from tests.task_commands import complete, create, hand_back, take
+from tests.task_commands import complete, create, release_task, take
 
 FLOOD = 20
 
@@ -82,7 +82,7 @@ def test_a_raised_limit_gives_room(flooded):
 def test_a_task_that_comes_before_is_found(flooded):
     run(flooded, create("urgent", concurrency_key="c", priority=5))
     assert taken(run(flooded, take("work", seed="s3"))) == ["urgent"]
-    run(flooded, hand_back("urgent", "s3"))
+    run(flooded, release_task("urgent", "s3"))
     assert taken(run(flooded, take("work", seed="s4"))) == ["urgent"]
 
 
@@ -110,8 +110,8 @@ def test_a_row_that_is_changed_outside_of_batches_is_found(flooded):
 
 
 def test_nothing_is_remembered_of_too_many_queues(monkeypatch):
-    monkeypatch.setattr("holdfast.store.sqlite.passed_over.MAX_QUEUES", 1)
-    known = PassedOver()
+    monkeypatch.setattr("holdfast.store.sqlite.claim_start.MAX_QUEUES", 1)
+    known = ClaimStarts()
     first = create("t1", concurrency_key="a").task
     for name in ("q1", "q2"):
         known.remember(("default", name), first, [])
@@ -131,7 +131,7 @@ def test_every_claim_gets_the_task_that_it_gets_in_memory(files, clock, seed):
         limit(store, max_running_per_key=1)
     for step in range(250):
         clock.advance(rng.choice([0, 0, 1]))
-        what = rng.choices(["create", "claim", "complete", "hand back", "limit"], [5, 4, 2, 1, 0.1])[0]
+        what = rng.choices(["create", "claim", "complete", "release task", "limit"], [5, 4, 2, 1, 0.1])[0]
         if what == "create":
             both(create(f"t{step:03}", concurrency_key=rng.choice("aaabbcdef"), priority=rng.choice([0, 0, 1])))
         elif what == "claim":
@@ -145,5 +145,5 @@ def test_every_claim_gets_the_task_that_it_gets_in_memory(files, clock, seed):
                 limit(store, max_running_per_key=most)
         elif held:
             task_id = rng.choice(sorted(held))
-            end = complete if what == "complete" else hand_back
+            end = complete if what == "complete" else release_task
             both(end(task_id, held.pop(task_id)))

@@ -8,16 +8,16 @@ from holdfast.core.row import Instant
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Head
 from holdfast.decoding import decoder
-from holdfast.store.key_limits import KeyedClaim, keyed_claims, keyed_queues, set_ending
+from holdfast.store.concurrency_keys import LimitedClaim, limited_claims, limited_queues, set_ending
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import ready_queries as ready
-from holdfast.store.postgres.documents import document
+from holdfast.store.postgres.parameters import document
+from holdfast.store.postgres.pipeline import ResultRows, Statement
 from holdfast.store.postgres.results import document_of, take, text
-from holdfast.store.postgres.wire import ResultRows, Statement
 from holdfast.store.rows import LoadedRows
 
 
-class KeyedLoading:
+class ConcurrencyLoading:
     """The queues of a batch with a limit for each key, which are locked, and the tasks that its claims need of them.
 
     Tasks are chosen out of what was read without locks. Other servers cannot claim them meanwhile, because the queues
@@ -30,10 +30,10 @@ class KeyedLoading:
     ) -> None:
         self._run = run
         self._rows = rows
-        self.queues = keyed_queues(rows.queues(), needs)
+        self.queues = limited_queues(rows.queues(), needs)
         for queue in self.queues:
             set_ending(queue, rows.rows)
-        claims = keyed_claims(needs, self.queues, rows.capabilities_of)
+        claims = limited_claims(needs, self.queues, rows.capabilities_of)
         self._claims = [(claim, limit) for claim in claims for limit in claim.queue.limits]
         self._heads: list[tuple[list[Head], bool, list[Head]]] = []
         """Of each claim and limit the tasks near the head of the queue, whether others follow, and those come due."""
@@ -45,7 +45,7 @@ class KeyedLoading:
             of_queue = (claim.queue.account, claim.queue.type, test_time)
             self.statements += [self._near(claim, limit), (ready.DUE_HEADS, of_queue)]
 
-    def _near(self, claim: KeyedClaim, limit: int) -> Statement:
+    def _near(self, claim: LimitedClaim, limit: int) -> Statement:
         """The statement that reads the tasks near the head of a queue, and locks and loads the first of them."""
         damaged = len(self._rows.damaged)
         counts = (claim.enough(damaged, only_allowed=True), claim.most + damaged)
@@ -81,11 +81,11 @@ class KeyedLoading:
         """Whether tasks that claims could take were locked by another server."""
         return any((Task.table, *key) not in self._rows.known for key in self._chosen)
 
-    def _usable(self, claim: KeyedClaim, heads: list[Head]) -> list[Head]:
+    def _usable(self, claim: LimitedClaim, heads: list[Head]) -> list[Head]:
         """Those that are not known to be damaged."""
         return [head for head in heads if (Task.table, claim.queue.account, head.id) not in self._rows.damaged]
 
-    def _choose_of_all(self, claim: KeyedClaim, limit: int) -> list[Head]:
+    def _choose_of_all(self, claim: LimitedClaim, limit: int) -> list[Head]:
         """The tasks to load, out of the first of each key."""
         queue = (claim.queue.account, claim.queue.type)
         sets = [""]

@@ -6,11 +6,11 @@ from typing import Any
 
 from holdfast.core.task import Task
 from holdfast.core.task.queue import Head
-from holdfast.store.key_limits import (
-    KeyedClaim,
-    KeyedQueue,
-    keyed_claims,
-    keyed_queues,
+from holdfast.store.concurrency_keys import (
+    LimitedClaim,
+    LimitedQueue,
+    limited_claims,
+    limited_queues,
     running_by_key,
     set_ending,
 )
@@ -18,29 +18,29 @@ from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import LoadedRows
 from holdfast.store.sqlite import queries
 from holdfast.store.sqlite import ready_queries as ready
+from holdfast.store.sqlite.claim_start import ClaimStarts
 from holdfast.store.sqlite.loading import RowLoading, document
-from holdfast.store.sqlite.passed_over import PassedOver
 from holdfast.store.sqlite.results import fetch
 
 
-class KeyedLoading(RowLoading):
+class ConcurrencyLoading(RowLoading):
     """The part of a transaction that adds tasks whose keys have room."""
 
-    _passed_over: PassedOver
+    _claim_starts: ClaimStarts
 
-    def _count_keys(self, rows: LoadedRows, needs: AllNeeds) -> list[KeyedQueue]:
+    def _count_keys(self, rows: LoadedRows, needs: AllNeeds) -> list[LimitedQueue]:
         """The queues with a limit for each key, and how many tasks of each key run."""
-        keyed = keyed_queues(rows.queues(), needs)
-        for queue in keyed:
+        limited = limited_queues(rows.queues(), needs)
+        for queue in limited:
             counted = fetch(self._execute, ready.RUNNING_KEYS, (queue.account, queue.type))
             queue.running = {key: count for key, count in counted if isinstance(key, str)}  # others are damaged
             set_ending(queue, rows.rows)
-        return keyed
+        return limited
 
     def _add_with_room(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], dict[str, int]]:
         """Add the first tasks of these queues that the batch could claim; returns how many run, by key."""
-        keyed = self._count_keys(rows, needs) if rows.queues() else []
-        for claim in keyed_claims(needs, keyed, rows.capabilities_of):
+        limited = self._count_keys(rows, needs) if rows.queues() else []
+        for claim in limited_claims(needs, limited, rows.capabilities_of):
             for limit in claim.queue.limits:
                 damaged = -1
                 while damaged < len(rows.damaged):  # others are loaded in the place of damaged ones
@@ -51,25 +51,25 @@ class KeyedLoading(RowLoading):
                     missing = [each for each in ids if (Task.table, claim.queue.account, each) not in rows.rows]
                     keys = [(claim.queue.account, task_id) for task_id in missing]
                     self._add(rows, Task, queries.ROW_BY_KEY[Task.table], keys)
-        return running_by_key(keyed)
+        return running_by_key(limited)
 
-    def _add_first_with_room(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> bool:
+    def _add_first_with_room(self, rows: LoadedRows, claim: LimitedClaim, limit: int) -> bool:
         """Add the first task whose key has room, unless others have come due; returns whether there is one."""
         queue, enough = (claim.queue.account, claim.queue.type), claim.enough(len(rows.damaged), only_allowed=True)
         if fetch(self._execute, ready.DUE_HEADS, (*queue, self.wall)):
             return False
         keys = claim.queue.full_keys(limit)
         wanted = (*queue, document(keys), enough)
-        self._passed_over.begin(self._value(ready.DATA_VERSION, ()))
-        start = None if rows.damaged else self._passed_over.start(queue, keys)
+        self._claim_starts.begin(self._value(ready.DATA_VERSION, ()))
+        start = None if rows.damaged else self._claim_starts.start(queue, keys)
         found = [] if start is None else self._add_found(rows, Task, ready.KEYED_FROM, (*wanted, *start))
         if len(found) < enough:
             found = self._add_found(rows, Task, ready.KEYED_FIRST, wanted)
         if len(found) == 1 and isinstance(found[0], Task):
-            self._passed_over.remember(queue, found[0], keys)
+            self._claim_starts.remember(queue, found[0], keys)
         return len(found) == enough
 
-    def _choose(self, rows: LoadedRows, claim: KeyedClaim, limit: int) -> list[Head]:
+    def _choose(self, rows: LoadedRows, claim: LimitedClaim, limit: int) -> list[Head]:
         """The tasks to load: out of those near the head of the queue, or of all, and of those that have come due."""
         queue = (claim.queue.account, claim.queue.type)
 
