@@ -174,6 +174,7 @@ def test_a_claimed_task_is_counted_from_the_sending_of_the_claim(recorded, slow_
     assert times == [100.0, 120.0]
     assert 9 < task.remaining <= 10
 
+
 def test_a_claim_that_begins_while_its_worker_is_stopped_is_ended(memory, name):
     transport = memory._transport.separate()
 

@@ -171,7 +171,7 @@ def test_nobody_draws_a_token_while_an_import_raises_them(postgres_store):
     """The counter is read and then set: a token that is drawn between would be drawn again."""
     with postgres_store.transaction(0) as importing:
         importing.load(AllNeeds.of([]))
-        importing.raise_tokens(1)
+        importing.advance_tokens(1)
         with pytest.raises(RowsLocked), postgres_store.transaction(1) as drawing:
             drawing.load(AllNeeds.of([]), 0.05)
             drawing.draw(1)
