@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from itertools import zip_longest
+from itertools import compress, zip_longest
+from operator import is_not
 from typing import Any, TypeVar
 
 import msgspec
@@ -102,8 +103,11 @@ def make_event(
 
 def difference(before: Row, after: Row) -> dict[str, Any]:
     """The columns whose values differ, with their new values. Identity is compared first: most are the same object."""
-    values = zip(after.__struct_fields__, astuple(before), astuple(after), strict=True)
-    return {column: new for column, old, new in values if new is not old and new != old}
+    old_values, new_values = astuple(before), astuple(after)
+    replaced = compress(
+        zip(after.__struct_fields__, old_values, new_values, strict=True), map(is_not, old_values, new_values)
+    )
+    return {column: new for column, old, new in replaced if new != old}
 
 
 def is_takeover(expired: Event, following: Event) -> bool:

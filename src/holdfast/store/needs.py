@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from itertools import chain
+from itertools import chain, compress
 from operator import attrgetter
 from typing import Any
 
@@ -164,9 +164,9 @@ class AllNeeds(msgspec.Struct):
         spare = 0
         for needs in each:  # most commands have few of them
             spare += needs.spare
-            for name, items in zip(_SETS, _get_sets(needs), strict=True):
-                if items:
-                    gathered.setdefault(name, set()).update(items)
+            sets = _get_sets(needs)
+            for name, items in compress(zip(_SETS, sets, strict=True), sets):
+                gathered.setdefault(name, set()).update(items)
             for account, task_type, count in needs.ready:
                 ready[account, task_type] = ready.get((account, task_type), 0) + count
         if not ready:

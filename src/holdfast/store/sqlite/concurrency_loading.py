@@ -40,6 +40,8 @@ class ConcurrencyLoading(RowLoading):
     def _add_with_room(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], dict[str, int]]:
         """Add the first tasks of these queues that the batch could claim; returns how many run, by key."""
         limited = self._count_keys(rows, needs) if rows.queues() else []
+        if not limited:
+            return {}
         for claim in limited_claims(needs, limited, rows.capabilities_of):
             for limit in claim.queue.limits:
                 damaged = -1
