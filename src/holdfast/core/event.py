@@ -82,11 +82,12 @@ def make_event(
     if whole:
         changed = row_image(after)
     elif not special.isdisjoint(changed):
-        changed = {
-            name: _logged_value(after, name, new) if name in special else new
-            for name, new in changed.items()
-            if name not in after.unlogged
-        }
+        changed = dict(changed)
+        for name in special.intersection(changed):
+            if name in after.unlogged:
+                del changed[name]
+            else:
+                changed[name] = _logged_value(after, name, changed[name])
     noun = after.noun
     return Event(
         after.account,

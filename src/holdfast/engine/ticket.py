@@ -39,30 +39,37 @@ class CallerKey(NamedTuple):
 
 
 class Ticket:
-    """A command, the sink of its reply, and its state while it waits for a name or for a task."""
+    """A command, the sink of its reply, and its state while it waits for a name or for a task.
 
-    __slots__ = (
-        "alarm",
-        "arrival",
-        "capabilities",
-        "command",
-        "conflicting_ids",
-        "deadline",
-        "is_caller_gone",
-        "is_last_try",
-        "is_submitted",
-        "is_waiting",
-        "key",
-        "locked_until",
-        "place",
-        "queues",
-        "sink",
-        "slot",
-        "space",
-        "try_again",
-        "wait_keys",
-        "waiting_command",
-    )
+    What only waiting callers set is an attribute of the class: setting all for each command took a microsecond.
+    """
+
+    capabilities = ""
+    """What its worker can do, if it waits for tasks."""
+    conflicting_ids: frozenset[str] = frozenset()
+    """The ids of the conflicting reservations."""
+    place: str | None = None
+    """The row by which it waits for a reservation."""
+    is_waiting = False
+    arrival = 0
+    """Its place in the queue of a name: smaller numbers are served first."""
+    alarm: Alarm | None = None
+    """Submits the last try at the deadline."""
+    is_last_try = False
+    is_submitted = False
+    """Whether its claim is in the engine: it must not be submitted a second time."""
+    try_again = False
+    """Whether new work arrived while its claim was in the engine."""
+    locked_until: float | None = None
+    """Until when it is tried again because another transaction has locked its rows; None if that never happened."""
+    is_caller_gone = False
+    """Whether the caller disconnected: the ticket must not wait any more."""
+    wait_keys: tuple[Key, ...] = ()
+    """The rows it waits for, if it may wait for a name."""
+    queues: tuple[Queue, ...] = ()
+    """The task queues it waits for, if it may wait for tasks."""
+    space: tuple[str, str] | None = None
+    """(account, space) in which it waits, if it may wait for a reservation."""
 
     def __init__(
         self,
@@ -81,32 +88,10 @@ class Ticket:
         """Until when, by the monotonic clock, the caller is willing to wait; None if it does not wait."""
         self.key = key
         """The caller's key, to be checked again after a wait; None for callers without one."""
-        self.wait_keys: tuple[Key, ...] = () if deadline is None else command.wait_keys()
-        """The rows it waits for, if it may wait for a name."""
-        self.queues: tuple[Queue, ...] = () if deadline is None else command.queues()
-        """The task queues it waits for, if it may wait for tasks."""
-        self.capabilities = ""
-        """What its worker can do, if it waits for tasks."""
-        self.space = None if deadline is None else command.space_waited_for()
-        """(account, space) in which it waits, if it may wait for a reservation."""
-        self.conflicting_ids: frozenset[str] = frozenset()
-        """The ids of the conflicting reservations."""
-        self.place: str | None = None
-        """The row by which it waits for a reservation."""
-        self.is_waiting = False
-        self.arrival = 0
-        """Its place in the queue of a name: smaller numbers are served first."""
-        self.alarm: Alarm | None = None
-        """Submits the last try at the deadline."""
-        self.is_last_try = False
-        self.is_submitted = False
-        """Whether its claim is in the engine: it must not be submitted a second time."""
-        self.try_again = False
-        """Whether new work arrived while its claim was in the engine."""
-        self.locked_until: float | None = None
-        """Until when it is tried again because another transaction has locked its rows; None if that never happened."""
-        self.is_caller_gone = False
-        """Whether the caller disconnected: the ticket must not wait any more."""
+        if deadline is not None:
+            self.wait_keys = command.wait_keys()
+            self.queues = command.queues()
+            self.space = command.space_waited_for()
 
     def needs(self) -> Needs:
         """The rows to load for its command; after a wait, also the caller's key."""

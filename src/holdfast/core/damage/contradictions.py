@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from itertools import compress, repeat
+from operator import attrgetter, is_not
 from typing import Any
 
 import msgspec
@@ -51,26 +53,33 @@ _SHAPES: dict[tuple[type, str], Any] = {
 def damage_of(record: Any) -> str | None:
     """What is wrong with a record whose values have the right types; None if nothing is."""
     record_type: Any = type(record)
-    for column, decode in _json_columns(record_type):
-        text = getattr(record, column)
-        if text is not None:
-            try:
-                decode(text)
-            except (msgspec.DecodeError, UnicodeError) as error:
-                return f"{column} is not the JSON it should be: {error}"
+    columns, decoders, values_of = _json_columns(record_type)
+    values = values_of(record)
+    filled = compress(zip(columns, decoders, values, strict=True), map(is_not, values, repeat(None)))
+    for column, decode, text in filled:
+        try:
+            decode(text)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            return f"{column} is not the JSON it should be: {error}"
     rule = _RULES.get(record_type)
     return None if rule is None else rule(record)
 
 
 @cache
-def _json_columns(record_type: Any) -> list[tuple[str, Callable[[str], Any]]]:
-    """The columns that hold JSON text, each with a function that decodes it."""
+def _json_columns(record_type: Any) -> tuple[list[str], list[Callable[[Any], Any]], Callable[[Any], tuple[Any, ...]]]:
+    """The columns that hold JSON text, functions that decode each, and one that returns a record's values in them."""
     if issubclass(record_type, Row):
         columns = sorted((record_type.json | record_type.hashed) - _TEXTS)
     else:
         columns = {Event: ["data"], Delivery: ["body"]}.get(record_type, [])
-    shapes = ((column, _SHAPES.get((record_type, column), msgspec.Raw)) for column in columns)
-    return [(column, decoder(shape)) for column, shape in shapes]
+    decoders = [decoder(_SHAPES.get((record_type, column), msgspec.Raw)) for column in columns]
+    values_of: Callable[[Any], tuple[Any, ...]] = partial(_values, columns)
+    return columns, decoders, attrgetter(*columns) if len(columns) > 1 else values_of
+
+
+def _values(columns: list[str], record: Any) -> tuple[Any, ...]:
+    """What `attrgetter` returns for several columns, for one or none."""
+    return tuple(getattr(record, column) for column in columns)
 
 
 def _lease(lease: Lease) -> str | None:
