@@ -1,4 +1,4 @@
-"""The machine's clock that is never set and also runs while the machine sleeps."""
+"""Boot clock: monotonic time that also counts while the machine is suspended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The name under which this program holds things, where none is given."""
+"""Default owner name: `HOLDFAST_OWNER`, else user@host."""
 
 from __future__ import annotations
 

@@ -278,7 +278,7 @@ class NotHeld(Conflict):
     """It has no holder, so there is nothing to release."""
 
     code = "not_held"
-    hint = "Nothing to do: it is free."
+    hint = "Nothing to do: nobody holds it."
 
 
 class SessionExpired(Conflict):
@@ -299,7 +299,7 @@ class SessionLive(Conflict):
     """The caller's own session is live, and the request does not take it over from a process that still runs."""
 
     code = "session_live"
-    hint = "Stop your former process, or resume with `if_live` `fence`, which ends its leases."
+    hint = "Stop your former process, or resume with `if_live` `fence`: you get new lease ids, the old ones end."
 
 
 class SessionBusy(Conflict):
@@ -469,7 +469,7 @@ class SpaceFull(Limited):
     """The space has as many reservations as it may have."""
 
     code = "space_full"
-    hint = "Release reservations that are not needed, or wait until others are released."
+    hint = "Release reservations that you do not need, use fewer patterns with wildcards, or wait and try again."
 
 
 class MaxWorkersReached(Limited):

@@ -169,7 +169,7 @@ def check_not_live(session: Session, now: Instant) -> None:
     """Check that no process of the caller can still act for the session."""
     if is_live(session, now):
         raise SessionLive(
-            "this session is live: your former process may still run, and resuming would end its leases",
+            "this session is live: your former process may still run, and resuming would end its lease ids",
             expires_at=session.expires_at,
             generation=session.generation,
         )

@@ -1,11 +1,11 @@
-"""A lane: runs one transaction at a time, each with all commands that are queued.
+"""A lane: runs one transaction at a time, each with the commands that are queued, at most 256.
 
 It never waits to fill a batch: it takes the queued commands as soon as the last commit returns. A single caller costs
 one disk flush; a hundred callers share one.
 
-A lane has a thread. While commits are short and nobody else writes, a batch runs on the thread that submitted it
-instead: waking a second thread and its answer waking the first cost a lone caller a quarter of its request, and two
-threads that take turns with Python's global lock cost a hundred callers as much.
+A lane has a thread. While commits are short and nobody else writes, the thread that submitted the command runs the
+batch instead. Waking the lane's thread and being woken by it took a quarter of the time of a single request, and with a
+hundred callers, changing between two threads under Python's global lock cost as much.
 """
 
 from __future__ import annotations

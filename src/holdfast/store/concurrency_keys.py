@@ -1,9 +1,9 @@
 """Queues with a limit for each concurrency key: which of their tasks a batch must load for its claims.
 
-A full key must not hide tasks of other keys, also if a command of the batch fills or frees one. So of each key the
-batch loads as many tasks as could be claimed if all its loaded running tasks ended, and in all as many more as could
-then turn out to be over the limit. Every claim of the batch then finds the first task that it may take among those that
-were loaded.
+Tasks of a key that is at its limit must not hide tasks of other keys, and a command of the same batch may end a task
+or reach a limit. So the batch assumes that every running task that it has loaded ends: of each key it loads the tasks
+that could be claimed then, and in all as many more as there are such tasks. Every claim of the batch then finds its
+task among those that were loaded.
 """
 
 from __future__ import annotations

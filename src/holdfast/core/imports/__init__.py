@@ -1,1 +1,1 @@
-"""What becomes of the records of another server: rules for the verbs `import …`."""
+"""Rules of `holdfast import octostore` and `import tasks`: which rows are made from the records of another server."""

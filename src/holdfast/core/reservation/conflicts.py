@@ -1,4 +1,4 @@
-"""Which of many reservations meet the patterns of one.
+"""Conflicts of reservations: finds those whose patterns overlap with the patterns of a new one.
 
 A space may hold thousands of patterns, too many to compare each with each of the new ones. Most are simple: one path,
 or everything below one. A simple pattern is compared at once with all new ones that are simple, and by one regular

@@ -4,9 +4,9 @@ A path is relative to the root of a repository. A pattern is a path in which `*`
 segment, none included, `?` for one character, and `**`, alone between slashes, for any number of segments, none
 included. A trailing `/` means everything below.
 
-A wildcard stands for any code points. So two patterns may be said to meet although each text that matches both is
-outside of Unicode's normal form C (`e?` and `?` with an accent to combine); it never happens the other way round. The
-greatest length is a bound of what one may send, not of the paths in a repository: patterns also meet in a longer path.
+A wildcard stands for any code points. So two patterns (`e?`, and `?` with a combining accent) can count as
+overlapping although every text that matches both is outside of Unicode's normal form C, which no path may be.
+Patterns that do overlap are always found. The limit of length applies to patterns, not to the paths they match.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A task that waits for the answer of a person, and what becomes of it."""
+"""Questions of a task: asking ends the attempt, and the task waits until it is answered, rejected or expired."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The open question of a task that ends."""
+"""Withdraws the open question of a task that ends or gets other work."""
 
 from __future__ import annotations
 

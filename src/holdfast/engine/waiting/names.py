@@ -1,4 +1,4 @@
-"""Waiters for names: each name has a queue, served in order of arrival. Who claims any of several waits in all queues.
+"""Waiters for names: each name has a queue, served in order of arrival. A claim of several names is in each queue.
 
 Only the head of a queue tries again: when a commit of this process freed the name, when another process may have freed
 it, and when the holder's lease expires (the sweep frees the name then).

@@ -1,8 +1,8 @@
 """Waiters for reservations. Their order is in the store, where each is a row, so that it holds across servers.
 
-A ticket tries again when a conflicting reservation has ended or has fewer paths: by a commit of this process,
-perhaps by one of another. While it waits, its row is shown to be alive every two seconds. A row without such a sign for
-six seconds is void: its server has crashed.
+A ticket tries again when a conflicting reservation ends or gets fewer paths, whether this process or another one
+committed that. While the ticket waits, its server renews the row every two seconds. A row that was not renewed for
+six seconds does not count any more: its server has crashed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Watches the database's clock for steps, by comparing it with a clock of this machine that is never set.
 
-Every connection of a server reports the clock as it has read it, so that two steps in a row are seldom seen as one: a
-step back and a smaller one forward together look like a step back. Each lane learns of every step by itself, before it
-decides anything by the changed clock.
+Every connection of a server reports each clock value that it reads. Frequent readings separate steps that follow each
+other: a step back and then a smaller one forward would look like one step back. Each lane is given every step before
+it makes a decision by the changed clock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The statements that only PostgreSQL understands; `sqlite/queries.py` has the same names in the same order.
 
-A batch is sent as one JSON document per statement (`documents.py`), and what was found comes back as one. An array for
-each column would cost PostgreSQL as much for many rows, and twice as much for one. Loading and saving go straight over
-libpq (`wire.py`), with the placeholders $1, $2; reads and housekeeping go through psycopg, with the placeholder ?
-(`reader.py`).
+The records of a batch are sent as one JSON document for each statement (`parameters.py`), and the rows found come
+back as one (`results.py`). An array for each column would cost PostgreSQL as much for many rows, and twice as much
+for one. Loading and saving go straight over libpq (`pipeline.py`) with the placeholders $1, $2. Reads and
+housekeeping go through psycopg: they are written with `?`, which `reader.py` replaces.
 """
 
 from __future__ import annotations

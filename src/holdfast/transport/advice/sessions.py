@@ -50,7 +50,11 @@ def live() -> Contract:
             wait=LIVE_WAIT,
             why="Stop your former process if it still runs; without it the session ends at `expires_at`.",
         ),
-        action("resume_session", operation="begin_session", why="With `if_live` `fence`, to end its leases at once."),
+        action(
+            "resume_session",
+            operation="begin_session",
+            why="With `if_live` `fence`: you get new lease ids, and the old ones end at once.",
+        ),
         retryable=True,
     )
 

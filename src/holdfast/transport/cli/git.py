@@ -1,4 +1,4 @@
-"""What git says about a folder."""
+"""Runs git and returns its output."""
 
 from __future__ import annotations
 

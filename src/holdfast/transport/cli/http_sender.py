@@ -1,4 +1,4 @@
-"""Client transport over the standard library: a verb finishes before an HTTP library would be imported."""
+"""HTTP transport of the command line, over the standard library: an HTTP library takes too long to import."""
 
 from __future__ import annotations
 

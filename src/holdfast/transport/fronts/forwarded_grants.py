@@ -1,4 +1,4 @@
-"""Grants to callers that wait behind a front: if the caller left before the answer, the front says so and they end."""
+"""Grants to callers behind a front. When a front reports that the caller disconnected first, its grant is ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices: messages between a front and the engine that are no command and no outcome."""
+"""Control messages between a front and the engine process: accept connections, stop accepting, a caller left."""
 
 NOTICE = -2
 """The number of their type; which notice it is stands in place of the number of the request."""

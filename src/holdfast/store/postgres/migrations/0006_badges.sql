@@ -1,4 +1,4 @@
--- What lets a browser in at the dashboard, by the hash of its secret. Not in the log: see core/badge.py.
+-- Browser sessions and sign-in links of the dashboard, by the hash of the secret. Not in the log: see core/browser_session.py.
 CREATE TABLE badges (
     id        text COLLATE "C" PRIMARY KEY,
     kind      text COLLATE "C" NOT NULL,

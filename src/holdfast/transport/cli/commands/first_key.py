@@ -1,4 +1,4 @@
-"""The first key of a new store when nobody reads the terminal: a file that only its owner can read, not a log."""
+"""Writes the first key of a new store to a private file when the server was not started on a terminal."""
 
 from __future__ import annotations
 

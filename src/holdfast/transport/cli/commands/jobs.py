@@ -1,4 +1,4 @@
-"""Verb `claim`, and which names `--any` gives."""
+"""Verb `claim`: one job, or with `--any` the first of several that is free."""
 
 from __future__ import annotations
 

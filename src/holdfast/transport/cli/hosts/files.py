@@ -1,4 +1,4 @@
-"""Files of a repository that `init` writes or adds to, and their text without what it added: the same bytes."""
+"""Files of a repository that `init` changes: adds our content, and removes it without changing another byte."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Changes a JSON text and leaves every other byte of it: comments, order and indentation.
 
-What is added stands first in its object or array, so that removing it gives the text of before. Containers that were
-missing are added with it and removed with it. One that was empty stays: what is put into it begins on the line of its
-brace, by which it is recognised. Comments and trailing commas are accepted.
+An added member is written first in its object or array, so that removing it restores the former text. Objects and
+arrays that had to be created for it are removed with it. One that existed and was empty is kept: its new content
+begins on the line of the opening brace, which marks the case. Comments and trailing commas are accepted.
 """
 
 from __future__ import annotations

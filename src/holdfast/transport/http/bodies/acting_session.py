@@ -1,4 +1,4 @@
-"""The session for which a holder sends a write: the write renews what the session holds."""
+"""Parses `session_id` and `session_lease_id` of a holder's request, which then also renews the session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shortest UTF-8 spelling of a JSON text: what limits of size count, and what is stored."""
+"""Removes needless escapes from a JSON text. Size limits are applied to the result, and it is stored."""
 
 from __future__ import annotations
 

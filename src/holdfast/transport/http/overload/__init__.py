@@ -1,1 +1,1 @@
-"""What keeps one caller from taking the server away from the others: limits of work, bytes and requests in flight."""
+"""Overload protection: limits of the work, the bytes and the requests that each caller has in progress."""

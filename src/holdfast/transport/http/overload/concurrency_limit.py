@@ -1,4 +1,4 @@
-"""How many requests of a kind may be in progress at once: until they are answered or wait on purpose."""
+"""Concurrency limit: how many requests of one kind may be in progress at once, shared fairly by accounts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
 """The request limiter: which requests an overloaded server admits.
 
 Every request takes a place until it is answered or waits on purpose. Callers with a known key, callers with an unknown
-key and callers without one have separate places, so guesses and anonymous requests never keep a known caller out. When
-its places are taken, a request is refused, which costs little: except those by which a holder keeps what it holds.
-These have places of their own, because a refused renewal could cost a lease. Accounts share places
-(`concurrency_limit.py`).
+key and callers without one have separate places, so guesses and anonymous requests never keep a known caller out.
+
+When all places of a kind are taken, further requests of it are refused. Renewals, releases and other requests of
+holders then use places of their own, because a refused renewal could cost a lease. Accounts share the places of a
+kind (`concurrency_limit.py`).
 
 Refusals are paced: a caller that repeats at once gets its next refusal later, so that refusing cannot become the load.
 """
