@@ -58,7 +58,7 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """Read and change the view, and return the outcome; raising Refused undoes every change."""
         raise NotImplementedError  # pragma: no cover - every command has its own
 
-    def replay(self, view: View, answer: Answer) -> T | Replayed:  # noqa: ARG002 - claims read the view
+    def replay(self, view: View, answer: Answer) -> T | Replayed:
         """Answer a repeated request: by default with the first answer."""
         return Replayed(answer.status, answer.body.encode())
 
@@ -95,11 +95,11 @@ class Command(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
         """About how many rows it touches."""
         return 1
 
-    def yield_to_waiters(self, keys: frozenset[Key]) -> Self:  # noqa: ARG002 - claims of names use it
+    def yield_to_waiters(self, keys: frozenset[Key]) -> Self:
         """The command to run instead while other callers wait for these rows: it must not overtake them."""
         return self
 
-    def give_back(self, outcome: T) -> Command[Any] | None:  # noqa: ARG002 - claims read the outcome
+    def give_back(self, outcome: T) -> Command[Any] | None:
         """The command that gives back what was granted if the answer cannot be delivered; None if nothing was."""
         return None
 
@@ -173,7 +173,7 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a repeated request must get the same answer; None means: if it changed anything."""
         return False if self.waits else None
 
-    def with_tokens(self, tokens: list[int]) -> Self:  # noqa: ARG002 - for outcomes that contain tokens
+    def with_tokens(self, tokens: list[int]) -> Self:
         """The outcome with the tokens drawn for it."""
         return self
 
