@@ -12,10 +12,12 @@ from tests.compat.orchestrion.account import Account, register
 from tests.compat.orchestrion.expect import claimed
 from tests.compat.orchestrion.states import pending
 from tests.http.job_client import ROOT_KEY
+from tests.http.metrics_parser import scrape
 from tests.http.replies import done
 from tests.proof_size import sized
 from tests.streams.conftest import same_account_on
 from tests.streams.reading import StreamEnded, fields, follow
+from tests.support import wait_until
 
 WRITERS = 3
 ROUNDS = sized(8, 200)
@@ -123,7 +125,9 @@ def test_a_reader_that_pauses_is_disconnected_and_misses_nothing_after_reconnect
     with follow(account, buffer=4096) as stream:
         cursor = int(fields(stream.frame())["id"])
         received = []
+        wait_until(lambda: open_streams(server) == 1)
         fill(account)
+        wait_until(lambda: open_streams(server) == 0)
         with pytest.raises(StreamEnded):
             while True:
                 received.append(int(stream.event(5)["id"]))
@@ -134,6 +138,11 @@ def test_a_reader_that_pauses_is_disconnected_and_misses_nothing_after_reconnect
         while not received or received[-1] < last:
             received.append(int(stream.event()["id"]))
     assert received == list(range(cursor + 1, last + 1))
+
+
+def open_streams(server):
+    """How many streams the server has open, the streams of earlier tests included until it notices their end."""
+    return scrape(server.admin.get("/metrics/prometheus").raw, openmetrics=False).value("holdfast_streams")
 
 
 def fill(account):
