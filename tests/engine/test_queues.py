@@ -57,13 +57,23 @@ def test_settings_are_a_row_with_events(store):
     check_log(store)
 
 
+@pytest.mark.parametrize("types", [("work",), ()])
 @pytest.mark.parametrize("before", [{"paused": True}, {"max_running": 0}])
-def test_a_claim_in_the_batch_that_opens_its_queue_gets_a_task(store, before):
+def test_a_claim_in_the_batch_that_opens_its_queue_gets_a_task(store, before, types):
     limit(store, **before)
     run(store, create("t1"))
     opened = ChangeQueue(**BASE, type="work", changes={"paused": False, "max_running": None})
-    _, claimed = transact(store, opened, take("work"))
+    _, claimed = transact(store, opened, take(*types))
     assert taken(claimed) == ["t1"]
+
+
+@pytest.mark.parametrize("types", [("work",), ()])
+@pytest.mark.parametrize("of_key", [None, 1])
+def test_a_claim_in_the_batch_that_ends_a_task_of_its_full_queue_gets_the_next(store, of_key, types):
+    limit(store, max_running=1, max_running_per_key=of_key)
+    transact(store, create("t1"), create("t2"), create("t3", concurrency_key="k"), take("work"))
+    _, claimed = transact(store, complete("t1"), take(*types, seed="s2"))
+    assert taken(claimed) == ["t2"]
 
 
 def test_tasks_of_a_queue_that_is_closed_in_the_batch_hide_no_others_from_a_claim_of_any_type(store):

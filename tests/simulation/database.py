@@ -127,7 +127,8 @@ class DatabaseTransaction(MemoryTransaction):
         if not self.database.world.faults.overlaps:
             return None
         find, wall = super()._ready, self.database.wall()
-        needs = self._in_open_queues(needs, self._queues(needs))
+        loaded = [*needs.rows, *self._queues(needs)]
+        needs = self._in_open_queues(needs, map(self.database.rows.get, loaded))
         ready = {(*queue, ""): {*find(*queue, "", most, wall)} for *queue, most in needs.ready}
         most = {(*queue, ""): number for *queue, number in needs.ready}
         return {queue: min(len(keys), most[queue]) for queue, keys in ready.items()}

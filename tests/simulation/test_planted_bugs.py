@@ -28,7 +28,7 @@ from holdfast.engine.view import View
 from holdfast.engine.waiting.names import NameWaiters
 from holdfast.engine.waiting.reservations import ReservationWaiters
 from holdfast.engine.waiting.tasks import TaskWaiters
-from holdfast.store.memory import transaction as memory_transaction
+from holdfast.store import needs as store_needs
 from holdfast.store.memory.deliveries import MemoryDeliveries
 from tests.simulation import server
 from tests.simulation.activities import WAIT_SECONDS, JobActivity, SessionActivity
@@ -152,13 +152,13 @@ def questions_never_expire(monkeypatch):
 
 
 def tasks_are_claimed_from_a_paused_queue(monkeypatch):
-    for module in (queues, queue_limits, memory_transaction):
+    for module in (queues, queue_limits, store_needs):
         monkeypatch.setattr(module, "is_closed", lambda queue, running: running >= (queue.max_running or 1_000))
 
 
 def one_task_more_than_the_limit_runs(monkeypatch):
     is_closed = queues.is_closed
-    for module in (queues, queue_limits, memory_transaction):
+    for module in (queues, queue_limits, store_needs):
         monkeypatch.setattr(module, "is_closed", lambda queue, running: is_closed(queue, running - 1))
 
 

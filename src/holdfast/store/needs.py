@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, compress
 from operator import attrgetter
 from typing import Any
@@ -11,9 +12,10 @@ import msgspec
 from msgspec.structs import replace
 
 from holdfast.core.reservation.patterns import ancestors
-from holdfast.core.row import Key
+from holdfast.core.row import Key, Row
+from holdfast.core.task import CLAIMED, Task
 from holdfast.core.task.capabilities import combine
-from holdfast.core.task.queue import Queue
+from holdfast.core.task.queue import Queue, is_closed
 from holdfast.core.webhooks.webhook import LimitGroup
 
 MAX_READY = 2_000
@@ -39,6 +41,8 @@ class Needs(msgspec.Struct, frozen=True):
     account that has settings."""
     queues_of: tuple[tuple[str, str], ...] = ()
     """(account, task): the same for the queues of these tasks."""
+    changed_queues: tuple[tuple[str, str], ...] = ()
+    """(account, type): queues in `queues` whose settings this command may change."""
     concurrency_limits: tuple[tuple[str, str, int], ...] = ()
     """(account, type, limit): the limit for each concurrency key that this command may set for a queue in `queues`."""
     spare: int = 0
@@ -81,6 +85,7 @@ class AllNeeds(msgspec.Struct):
     requiring: list[tuple[str, str, str, str, int]] = []
     queues: list[tuple[str, str]] = []
     queues_of: list[tuple[str, str]] = []
+    changed_queues: list[tuple[str, str]] = []
     concurrency_limits: list[tuple[str, str, int]] = []
     unique_keys: list[tuple[str, str]] = []
     dependents: list[tuple[str, str]] = []
@@ -116,11 +121,24 @@ class AllNeeds(msgspec.Struct):
         ready = [claim for claim in self.ready if claim[:2] not in queues]
         return replace(self, ready=ready, requiring=[claim for claim in self.requiring if claim[:2] not in queues])
 
+    def closed_queues(
+        self, queues: Iterable[Queue], running: Mapping[tuple[str, str], int], loaded: Iterable[Row | None]
+    ) -> set[tuple[str, str]]:
+        """Those of the queues that stay closed whatever the commands of the batch do.
+
+        A command may change the settings of a queue or end tasks that run; the batch has loaded these.
+        """
+        held = (row for row in loaded if isinstance(row, Task) and row.state == CLAIMED)
+        ending = Counter((row.account, row.type) for row in held)
+        names = {(queue.account, queue.id): queue for queue in queues}
+        closed = {name for name, queue in names.items() if is_closed(queue, running[name] - ending[name])}
+        return closed.difference(self.changed_queues)
+
     def in_open_queues(self, closed: set[tuple[str, str]], types: dict[str, list[str]]) -> AllNeeds:
         """The needs with claims of any type as claims of each type whose queue is open.
 
         `closed` are (account, type), `types` the types with claimable tasks, by account. A claim that names a closed
-        queue stays: a command before it in the batch may open the queue.
+        queue stays as it is.
         """
 
         def split(queues: list[Any]) -> list[Any]:

@@ -56,7 +56,8 @@ class ChangeQueue(QueueCommand, frozen=True, kw_only=True):
         """The queue, and what claims in the batch need after the change."""
         limit = self.changes.get("max_running_per_key")
         limits = () if limit is None else ((self.account, self.type, limit),)
-        return Needs(queues=((self.account, self.type),), concurrency_limits=limits)
+        changed = ((self.account, self.type),)
+        return Needs(queues=changed, changed_queues=changed, concurrency_limits=limits)
 
     def decide(self, view: View) -> QueueState:
         """The queue with its new settings."""

@@ -16,7 +16,7 @@ from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task, needs_dependencies
 from holdfast.core.task.capabilities import may_take
-from holdfast.core.task.queue import Head, Queue, is_closed
+from holdfast.core.task.queue import Head, Queue
 from holdfast.core.webhooks.webhook import Webhook, is_in_group
 from holdfast.store.changes import Changes
 from holdfast.store.concurrency_keys import (
@@ -112,8 +112,8 @@ class MemoryTransaction:
                 unique_keys.add((account, task.unique_key))
         for account, unique_key in unique_keys:
             keys += group("unique key", account, unique_key)
-        keys += (queues := self._queues(needs))
-        needs = self._in_open_queues(needs, queues)
+        keys += self._queues(needs)
+        needs = self._in_open_queues(needs, map(store.rows.get, {*keys}))
         for account, task_type, limit in needs.ready:
             keys += self._ready(account, task_type, "", limit, wall)
         for claim in needs.capable_claims(self._capabilities):
@@ -157,10 +157,12 @@ class MemoryTransaction:
         queues = self._store.indexes.tables.get(Queue.table, {}).values()
         return [row.key for row in queues if row.account in accounts or (row.account, row.id) in wanted]
 
-    def _in_open_queues(self, needs: AllNeeds, keys: list[Key]) -> AllNeeds:
-        """The needs with claims of any type as claims of each type whose queue is open; the keys are of its queues."""
-        queues = [row for key in keys if isinstance(row := self._store.rows.get(key), Queue)]
-        closed = {(row.account, row.id) for row in queues if is_closed(row, self._running(row))}
+    def _in_open_queues(self, needs: AllNeeds, loaded: Iterable[Row | None]) -> AllNeeds:
+        """The needs with claims of any type as claims of each type whose queue is open, or that the batch may open."""
+        loaded = list(loaded)
+        queues = [row for row in loaded if isinstance(row, Queue)]
+        running = {(queue.account, queue.id): self._running(queue) for queue in queues}
+        closed = needs.closed_queues(queues, running, loaded)
         split = needs.split_accounts(queues)
         return needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
 

@@ -8,7 +8,6 @@ from holdfast.core.question import Question
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task
-from holdfast.core.task.queue import is_closed
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
 from holdfast.store.postgres import dependency_queries, queries, ready_queries
@@ -48,7 +47,7 @@ class RowLoading:
             return now
         found = sorted({(text(account), text(name)) for result in listed for account, name in result})
         types = {account: [name for other, name in found if other == account] for account in accounts}
-        closed = {(row.account, row.id) for row in queues if is_closed(row, running[row.account, row.id])}
+        closed = needs.closed_queues(queues, running, rows.rows.values())
         of_types = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
         results = self._run(*(statement for _, statement in of_types)) if of_types else []
         return self._add_rows(rows, [Task] * len(results), results) or now

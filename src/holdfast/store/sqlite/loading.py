@@ -13,7 +13,7 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.row import Instant, Row
 from holdfast.core.task import Task
 from holdfast.core.task.capabilities import may_take, next_allowed, sets_of_few
-from holdfast.core.task.queue import Queue, is_closed
+from holdfast.core.task.queue import Queue
 from holdfast.store.damaged_rows import DamagedRows
 from holdfast.store.needs import AllNeeds
 from holdfast.store.rows import LoadedRows
@@ -42,10 +42,10 @@ class RowLoading:
         return {(row.account, row.id): self._value(ready.RUNNING, (row.account, row.id)) for row in rows.queues()}
 
     def _add_claimable(self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int]) -> None:
-        """Add the first tasks of each queue that is open."""
+        """Add the first tasks of each queue that is open, or that the batch may open."""
         if not needs.ready:
             return
-        closed = {(row.account, row.id) for row in rows.queues() if is_closed(row, running[row.account, row.id])}
+        closed = needs.closed_queues(rows.queues(), running, rows.rows.values())
         split = needs.split_accounts(rows.queues())
         needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
         self._add_ready(rows, needs.ready)
