@@ -35,8 +35,6 @@ class Pattern(msgspec.Struct, frozen=True):
     """A pattern without problems."""
 
     text: str
-    segments: tuple[str, ...]
-    """What lies between slashes. A trailing slash is `**` and `*`."""
     prefix: str
     """The segments before the first with a wildcard: the path of every match is this one or below it."""
     is_literal: bool
@@ -109,7 +107,6 @@ def parse(text: str) -> Pattern:
     between_wildcards = f"/{'/'.join(segments)}/".replace("?", "*").split("*")
     return Pattern(
         text=text,
-        segments=tuple(segments),
         prefix="/".join(fixed),
         is_literal=not rest,
         is_simple=rest in ([], *_ALL_BELOW),
