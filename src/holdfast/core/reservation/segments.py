@@ -1,4 +1,4 @@
-"""Segments of patterns: what lies between two slashes, with `*` and `?`."""
+"""Overlap test for two pattern segments: whether some name matches both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two wildcard patterns overlap: whether some text, or some path, matches both.
+"""Overlap test for two wildcard sequences: characters of a segment, or segments of a path.
 
 A segment of a pattern is a sequence of characters in which `*` is a gap; a pattern is a sequence of segments in which
 `**` is a gap. Both are given as pieces: what lies before, between and after the gaps. `meets` says whether something

@@ -1,4 +1,4 @@
-"""Simple patterns, each of one path or of everything below one: whether one of them meets some others.
+"""Fast overlap test for simple patterns: one path, or everything below one.
 
 A path is written with a slash after every segment, so that one is below another exactly if it begins with it.
 """

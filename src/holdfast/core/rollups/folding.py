@@ -1,4 +1,4 @@
-"""Counting events into roll-ups of a minute each, and the numbers at one moment into one."""
+"""Counts events into one-minute roll-ups, and samples the current numbers of tasks and held work."""
 
 from __future__ import annotations
 
