@@ -113,7 +113,7 @@ _WORST: dict[str, tuple[Callable[[int], str], Callable[[int], str]]] = {
     "question marks": (lambda mine: f"a/?{mine}*", lambda other: f"a/?{other}"),
     "two question marks": (lambda _: "a/??", lambda other: f"a/{''.join(map(chr, range(19968, 20400)))}{other}*"),
     "stars": (lambda mine: f"a/*x{mine}", lambda other: f"a/y*{other}"),
-    "stars that meet": (lambda mine: f"a/*{mine}", lambda other: f"a/y{other}*"),
+    "stars that overlap": (lambda mine: f"a/*{mine}", lambda other: f"a/y{other}*"),
     "pieces": (lambda mine: f"a/**/{'a*/' * 5}**/x{mine}", lambda other: f"{_DEEP}/{other}"),
     "question marks in long names": (
         lambda mine: f"a/*{'a' * 40}?*{'a' * 40}?*{'b' * 50}{mine}",
@@ -135,7 +135,7 @@ def worst_seconds(reservations: int = MAX_HELD + MAX_WAITING) -> float:
 
 
 def _shared(row: int, pattern: Callable[[int], str]) -> Reservation:
-    """A reservation of as many patterns as it may have; shared ones may meet."""
+    """A reservation of as many patterns as it may have; shared ones may overlap."""
     most = RESERVED_PATHS.most
     paths = tuple(pattern(row * most + number) for number in range(most))
     return Reservation("default", str(row), mode=SHARED, paths=encode_paths(paths), proof="x", expires_at=FOREVER)

@@ -26,8 +26,8 @@ class SimplePatterns:
         self._inclusive = tuple(folder for folder in folders if not folder.endswith(_BELOW))
         """The folders that are themselves matched."""
 
-    def meet(self, other: Pattern) -> bool:
-        """Whether one of them meets another simple pattern."""
+    def overlap(self, other: Pattern) -> bool:
+        """Whether one of them overlaps another simple pattern."""
         probe = other.probe
         if other.is_literal:
             return probe in self._is_file or other.text.startswith(self._above) or probe.startswith(self._inclusive)

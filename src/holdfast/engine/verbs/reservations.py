@@ -39,7 +39,7 @@ class ReservationOutcome(Outcome, frozen=True, kw_only=True):
 
 
 class FilesHeld(Outcome, frozen=True, kw_only=True):
-    """Others hold paths that meet the caller's, or wait for them and came first."""
+    """Others hold paths that overlap the caller's, or wait for them and came first."""
 
     waits = True
     row: Reservation | None = None
@@ -208,7 +208,7 @@ class LeaveWait(ReservationCommand, frozen=True, kw_only=True):
 
 
 def paths_needed(account: str, space: str, patterns: Sequence[Pattern]) -> tuple[tuple[str, str, str, bool], ...]:
-    """Where reservations lie that may meet these patterns."""
+    """Where reservations lie that may overlap these patterns."""
     return tuple({(account, space, pattern.prefix, not pattern.is_literal) for pattern in patterns})
 
 

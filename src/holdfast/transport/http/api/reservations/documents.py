@@ -137,7 +137,7 @@ def _conflict(conflict: Conflict, now: Instant) -> dict[str, Any]:
         "reason": row.reason,
         "expires_at": rfc3339_or_none(row.expires_at),
         "expires_in_seconds": None if row.expires_at is None else seconds_left(row.expires_at, now),
-        "paths": [{"yours": yours, "theirs": theirs} for yours, theirs in conflict.meetings],
+        "paths": [{"yours": yours, "theirs": theirs} for yours, theirs in conflict.overlapping_pairs],
     }
 
 
