@@ -23,7 +23,7 @@ from bench.requests import record
 from bench.scripts import FIRST, LEASE_ID, NUMBER, SECOND, Load, post, request_bytes
 from bench.serving import Server, post_json, server
 from bench.stores import NewStore, new_files, new_folder, private_postgres
-from holdfast.core.reservation import conflicts, holding
+from holdfast.core.reservation import conflicts, lifecycle
 from holdfast.core.reservation.patterns import Pattern, parse
 from holdfast.core.reservation.row import (
     EXCLUSIVE,
@@ -150,7 +150,7 @@ def _comparing_seconds(mine: Sequence[Pattern], rows: Sequence[Reservation]) -> 
     gc.disable()  # a collection of the many rows made here would cost more than the request
     try:
         began = time.process_time()
-        holding.describe(mine, holding.conflicts(mine, EXCLUSIVE, rows[:count], arrived_at=None, now=0))
+        lifecycle.describe(mine, lifecycle.conflicts(mine, EXCLUSIVE, rows[:count], arrived_at=None, now=0))
         return time.process_time() - began
     finally:
         gc.enable()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.offer import open_offer
-from holdfast.core.reservation.holding import Conflict
+from holdfast.core.reservation.lifecycle import Conflict
 from holdfast.core.reservation.row import Reservation, is_open, paths_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.reservation_claims import Reserved

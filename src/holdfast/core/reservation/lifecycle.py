@@ -1,4 +1,4 @@
-"""The life of a reservation: its conflicts, waiting, granting, renewing, changing its paths, ending."""
+"""Life cycle of a reservation: conflicts, waiting, granting, renewing, changing its paths, ending."""
 
 from __future__ import annotations
 
