@@ -23,7 +23,7 @@ from bench.requests import record
 from bench.scripts import FIRST, LEASE_ID, NUMBER, SECOND, Load, post, request_bytes
 from bench.serving import Server, post_json, server
 from bench.stores import NewStore, new_files, new_folder, private_postgres
-from holdfast.core.reservation import conflicts, holding
+from holdfast.core.reservation import conflicts, lifecycle
 from holdfast.core.reservation.patterns import Pattern, parse
 from holdfast.core.reservation.row import (
     EXCLUSIVE,
@@ -113,7 +113,7 @@ _WORST: dict[str, tuple[Callable[[int], str], Callable[[int], str]]] = {
     "question marks": (lambda mine: f"a/?{mine}*", lambda other: f"a/?{other}"),
     "two question marks": (lambda _: "a/??", lambda other: f"a/{''.join(map(chr, range(19968, 20400)))}{other}*"),
     "stars": (lambda mine: f"a/*x{mine}", lambda other: f"a/y*{other}"),
-    "stars that meet": (lambda mine: f"a/*{mine}", lambda other: f"a/y{other}*"),
+    "stars that overlap": (lambda mine: f"a/*{mine}", lambda other: f"a/y{other}*"),
     "pieces": (lambda mine: f"a/**/{'a*/' * 5}**/x{mine}", lambda other: f"{_DEEP}/{other}"),
     "question marks in long names": (
         lambda mine: f"a/*{'a' * 40}?*{'a' * 40}?*{'b' * 50}{mine}",
@@ -135,7 +135,7 @@ def worst_seconds(reservations: int = MAX_HELD + MAX_WAITING) -> float:
 
 
 def _shared(row: int, pattern: Callable[[int], str]) -> Reservation:
-    """A reservation of as many patterns as it may have; shared ones may meet."""
+    """A reservation of as many patterns as it may have; shared ones may overlap."""
     most = RESERVED_PATHS.most
     paths = tuple(pattern(row * most + number) for number in range(most))
     return Reservation("default", str(row), mode=SHARED, paths=encode_paths(paths), proof="x", expires_at=FOREVER)
@@ -150,7 +150,7 @@ def _comparing_seconds(mine: Sequence[Pattern], rows: Sequence[Reservation]) -> 
     gc.disable()  # a collection of the many rows made here would cost more than the request
     try:
         began = time.process_time()
-        holding.describe(mine, holding.conflicts(mine, EXCLUSIVE, rows[:count], arrived_at=None, now=0))
+        lifecycle.describe(mine, lifecycle.conflicts(mine, EXCLUSIVE, rows[:count], arrived_at=None, now=0))
         return time.process_time() - began
     finally:
         gc.enable()

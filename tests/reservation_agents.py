@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from holdfast.core.event import Event, apply
-from holdfast.core.reservation.patterns import meet
+from holdfast.core.reservation.patterns import overlap
 from holdfast.core.reservation.row import EXCLUSIVE, Reservation, patterns_in
 
 _PATTERNS = ["**", "a/", "a/*", "a/b", "a/b/", "a/b/c", "*/b", "**/c", "d", "d/*", "?", "a/b/?", "e/**/f", "e/g/f"]
 
 
 def some_patterns(rng: random.Random) -> tuple[str, ...]:
-    """Up to three patterns, which often meet those of others."""
+    """Up to three patterns, which often overlap those of others."""
     return tuple(rng.sample(_PATTERNS, rng.randint(1, 3)))
 
 
@@ -67,7 +67,7 @@ def _check_grant(row: Reservation, now_open: dict[str, Reservation]) -> None:
     for other in now_open.values():
         if other.id == row.id or EXCLUSIVE not in (row.mode, other.mode):
             continue
-        meets = any(meet(one, two) for one in patterns_in(row.paths) for two in patterns_in(other.paths))
-        assert not (meets and other.proof is not None), (row, other)
+        overlaps = any(overlap(one, two) for one in patterns_in(row.paths) for two in patterns_in(other.paths))
+        assert not (overlaps and other.proof is not None), (row, other)
         if other.proof is None:
-            assert not (meets and (before is None or other.arrived_at < before.arrived_at)), (row, other)
+            assert not (overlaps and (before is None or other.arrived_at < before.arrived_at)), (row, other)

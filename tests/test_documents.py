@@ -15,7 +15,7 @@ import holdfast
 from holdfast.core import errors, lease, session, task
 from holdfast.core.lease import Claim, Lease
 from holdfast.core.question import Answered
-from holdfast.core.reservation import holding as reserving
+from holdfast.core.reservation import lifecycle as reserving
 from holdfast.core.reservation.row import Request, Reservation
 from holdfast.core.session import Session
 from holdfast.core.task import Task

@@ -16,12 +16,13 @@ from holdfast.core.event import Cause
 from holdfast.core.names import DEFAULT_ACCOUNT
 from holdfast.core.plan import DAY
 from holdfast.core.principal import ALL_SCOPES, ISSUED, ROOT, ROTATED, STATIC, WORK_SCOPES, format_key
-from holdfast.engine.alerts import KINDS, Alerts
+from holdfast.engine.alerts import Alerts
 from holdfast.engine.engine import Engine
 from holdfast.engine.retention import Retention
 from holdfast.engine.verbs.accounts import KeySetting, SyncConfiguredKeys
 from holdfast.settings import Settings, sqlite_path
 from holdfast.store.contract import Clock, MissingDriver, Store
+from holdfast.telemetry.metric_names import ALERT_KINDS
 from holdfast.telemetry.shared_memory import open_registry
 from holdfast.telemetry.traces import Traces, check_installed
 
@@ -88,7 +89,7 @@ def make_traces(settings: Settings) -> Traces | None:
 
 def make_alerts(settings: Settings) -> Alerts:
     """The hourly alert thresholds."""
-    return Alerts({kind: getattr(settings, f"alert_{kind}") for kind in KINDS})
+    return Alerts({kind: getattr(settings, f"alert_{kind}") for kind in ALERT_KINDS})
 
 
 @contextmanager

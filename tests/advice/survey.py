@@ -20,7 +20,7 @@ PAGE = """# Where the advice leads
 
 An agent that does what the first recommended action of `agent_contract` says, word for word, up to ten steps, comes to
 one of these ends. It never meets a loop, a dead end, a missing tool, route or command, a route of another API, or work
-that nobody asked for. A test makes every walk and compares this page with it.
+that nobody asked for. A test follows every path and compares this page with it.
 
 Rows that Orchestrion's clients rely on are as its V1 fixes them on its own HTTP routes: the states of a task, the
 codes of its errors, the list of tasks and the answer to a registration. MCP and the command line have better advice

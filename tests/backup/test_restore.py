@@ -82,7 +82,7 @@ def test_a_restore_keeps_rows_and_log_and_advances_the_counters(kind, taken_back
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_counting_for_charts_continues_after_the_gap_in_the_log(kind, taken_backup, new_store_settings, monkeypatch):
-    monkeypatch.setattr(thread, "TURN", 0)
+    monkeypatch.setattr(thread, "SERVER_TURN", 0)
     (source, file), target = taken_backup, new_store_settings(kind)
     restore(target, file, no_report)
     with opened(source) as before, opened(target) as after:

@@ -15,8 +15,8 @@ from holdfast.engine.engine import Engine
 from holdfast.server_keys import addresses_of, configured_key
 from holdfast.settings import Settings
 from holdfast.store.memory.store import MemoryStore
-from holdfast.transport.cli.commands.machine_key import provide_machine_key
 from holdfast.transport.cli.commands.serve import _provide_machine_key
+from holdfast.transport.cli.server_setup.machine_key import provide_machine_key
 from tests.cli.shell import Shell
 from tests.faults.program import Program
 from tests.proof_size import FULL

@@ -9,7 +9,7 @@ import tomllib
 
 import pytest
 
-from holdfast.transport.cli.commands.default_space import name_of
+from holdfast.transport.cli.hosts.default_space import name_of
 from tests.cli.shell import PROGRAM, Shell
 from tests.compat.octostore.server import free_port
 

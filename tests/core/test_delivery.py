@@ -19,9 +19,9 @@ from holdfast.core.webhooks.delivery import (
     choose_fairly,
     claim,
     find_failure,
+    record_attempt,
     replay,
     retry_wait,
-    settle,
 )
 
 FAILED = AttemptResult(arrived=False, status=500, error="status 500")
@@ -57,19 +57,19 @@ def test_retry_after_of_a_receiver_is_honoured_up_to_its_maximum(asked, waited):
 
 def test_an_attempt_ends_in_one_of_four_ways():
     taken = claim(a_delivery(), NOW + SECOND)
-    arrived = settle(FinishedAttempt(taken, AttemptResult(arrived=True, status=204)), NOW)
+    arrived = record_attempt(FinishedAttempt(taken, AttemptResult(arrived=True, status=204)), NOW)
     assert (arrived.state, arrived.attempts, arrived.status, arrived.settled_at) == (DELIVERED, 1, 204, NOW)
-    waits = settle(FinishedAttempt(taken, FAILED, 5 * SECOND), NOW)
+    waits = record_attempt(FinishedAttempt(taken, FAILED, 5 * SECOND), NOW)
     assert (waits.state, waits.attempts, waits.next_at, waits.error) == (PENDING, 1, NOW + 5 * SECOND, "status 500")
-    dead = settle(FinishedAttempt(taken, FAILED, None), NOW)
+    dead = record_attempt(FinishedAttempt(taken, FAILED, None), NOW)
     assert (dead.state, dead.attempts, dead.settled_at) == (DEAD, 1, NOW)
-    unknown = settle(FinishedAttempt(taken, None), NOW)
+    unknown = record_attempt(FinishedAttempt(taken, None), NOW)
     assert (unknown.state, unknown.attempts, unknown.next_at) == (PENDING, 0, 0)
     assert {each.claimed_until for each in (arrived, waits, dead, unknown)} == {None}
 
 
 def test_a_replay_has_all_attempts_again_and_cancels_the_current_claim():
-    dead = settle(FinishedAttempt(claim(a_delivery(), NOW), FAILED, None), NOW)
+    dead = record_attempt(FinishedAttempt(claim(a_delivery(), NOW), FAILED, None), NOW)
     again = replay(dead, NOW + 5)
     assert (again.state, again.attempts, again.next_at, again.settled_at) == (PENDING, 0, NOW + 5, None)
     assert again.claims == dead.claims + 1

@@ -80,12 +80,6 @@ def test_an_ended_lease_keeps_only_the_record_of_its_ending():
     assert (ending.note, ending.by, ending.reason) == ("half way", "admin", "stuck")
 
 
-def test_the_note_sent_with_the_release_replaces_an_earlier_one():
-    ended = leases.last_ending(leases.end(replace(HELD, note="early"), RELEASED, now=NOW, note="late"))
-    assert ended is not None
-    assert ended.note == "late"
-
-
 @pytest.mark.parametrize(("delay", "rests"), [(0, False), (SECOND, True)])
 def test_a_name_is_delayed_only_if_its_holder_asked_for_it(delay, rests):
     free = leases.end(replace(HELD, delay=delay), RELEASED, now=NOW)

@@ -1,4 +1,4 @@
-"""Patterns of reserved paths: which texts are patterns, which paths they match, and which of them meet."""
+"""Patterns of reserved paths: which texts are patterns, which paths they match, and which of them overlap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.reservation import conflicts, patterns, segments, sequences
 from holdfast.core.reservation.patterns import parse
-from holdfast.core.reservation.segments import segments_meet
+from holdfast.core.reservation.segments import segments_overlap
 from holdfast.core.reservation.simple_patterns import SimplePatterns
 from tests.proof_size import FULL
 
@@ -169,9 +169,9 @@ def test_which_paths_a_pattern_matches(text, matched, not_matched):
         ("e?", "?\u0301"),
     ],
 )
-def test_patterns_meet_if_some_path_matches_both(one, other):
-    assert patterns.meet(parse(one), parse(other))
-    assert patterns.meet(parse(other), parse(one))
+def test_patterns_overlap_if_some_path_matches_both(one, other):
+    assert patterns.overlap(parse(one), parse(other))
+    assert patterns.overlap(parse(other), parse(one))
 
 
 @pytest.mark.parametrize(
@@ -194,9 +194,9 @@ def test_patterns_meet_if_some_path_matches_both(one, other):
         ("a/?/**", "a"),
     ],
 )
-def test_patterns_without_a_common_path_do_not_meet(one, other):
-    assert not patterns.meet(parse(one), parse(other))
-    assert not patterns.meet(parse(other), parse(one))
+def test_patterns_without_a_common_path_do_not_overlap(one, other):
+    assert not patterns.overlap(parse(one), parse(other))
+    assert not patterns.overlap(parse(other), parse(one))
 
 
 @pytest.mark.parametrize(
@@ -214,10 +214,10 @@ def test_patterns_without_a_common_path_do_not_meet(one, other):
         ("?.", "*.*.*"),
     ],
 )
-def test_patterns_do_not_meet_in_dots_which_are_no_names(one, other):
+def test_patterns_do_not_overlap_in_dots_which_are_no_names(one, other):
     for around in ("{}", "a/{}", "{}/a", "**/{}", "a/{}/**"):
-        assert not patterns.meet(parse(around.format(one)), parse(around.format(other)))
-        assert not patterns.meet(parse(around.format(other)), parse(around.format(one)))
+        assert not patterns.overlap(parse(around.format(one)), parse(around.format(other)))
+        assert not patterns.overlap(parse(around.format(other)), parse(around.format(one)))
 
 
 def texts(names):
@@ -288,15 +288,15 @@ def names_of(segment: str) -> frozenset[str]:
 @example("?", ".*")
 @example(".?", "?.")
 @example("??", "..*")
-def test_segments_meet_exactly_if_some_name_matches_both(one, other):
+def test_segments_overlap_exactly_if_some_name_matches_both(one, other):
     expected = not names_of(one).isdisjoint(names_of(other))
-    assert segments_meet(one, other) == expected
-    assert segments_meet(other, one) == expected
+    assert segments_overlap(one, other) == expected
+    assert segments_overlap(other, one) == expected
 
 
-# Two of these segments meet exactly if one of the three names matches both (the first assertion below). A segment that
-# `**` of both sides take can be left out of a common path, unless it is the only one. A pattern has up to three other
-# segments, and one more for a trailing slash, so paths of eight segments are enough.
+# Two of these segments overlap exactly if one of the three names matches both (the first assertion below). A segment
+# that `**` of both sides take can be left out of a common path, unless it is the only one. A pattern has up to three
+# other segments, and one more for a trailing slash, so paths of eight segments are enough.
 FEW_SEGMENTS = ["a", "b", "*", "?", "a*", "*b"]
 FEW_NAMES = ["a", "b", "ab"]
 
@@ -339,12 +339,12 @@ def test_the_few_names_are_enough_for_the_few_segments():
 @example("**/a/b/**", "a/a/b")
 @example("a/", "a")
 @example("a/**", "a")
-def test_patterns_meet_exactly_if_some_path_matches_both(one, other):
+def test_patterns_overlap_exactly_if_some_path_matches_both(one, other):
     expected = not paths_of(one).isdisjoint(paths_of(other))
-    assert patterns.meet(parse(one), parse(other)) == expected
-    assert patterns.meet(parse(other), parse(one)) == expected
-    assert expected <= patterns.may_meet(parse(one), parse(other))
-    assert patterns.may_meet(parse(one), parse(other)) == patterns.may_meet(parse(other), parse(one))
+    assert patterns.overlap(parse(one), parse(other)) == expected
+    assert patterns.overlap(parse(other), parse(one)) == expected
+    assert expected <= patterns.may_overlap(parse(one), parse(other))
+    assert patterns.may_overlap(parse(one), parse(other)) == patterns.may_overlap(parse(other), parse(one))
 
 
 @pytest.mark.parametrize(
@@ -361,9 +361,9 @@ def test_patterns_meet_exactly_if_some_path_matches_both(one, other):
         ("a/", "a", True),
     ],
 )
-def test_patterns_may_meet_if_one_prefix_is_above_the_other_and_no_literal_path_is(one, other, expected):
-    assert patterns.may_meet(parse(one), parse(other)) == expected
-    assert patterns.may_meet(parse(other), parse(one)) == expected
+def test_patterns_may_overlap_if_one_prefix_is_above_the_other_and_no_literal_path_is(one, other, expected):
+    assert patterns.may_overlap(parse(one), parse(other)) == expected
+    assert patterns.may_overlap(parse(other), parse(one)) == expected
 
 
 @settings(max_examples=EXAMPLES)
@@ -378,10 +378,10 @@ def test_patterns_may_meet_if_one_prefix_is_above_the_other_and_no_literal_path_
 @example(["a*/**/*b"], [["**/ab"], ["ab*/**/ab"], ["a*/**/b"], ["b*/**"], ["**/*a"]])
 @example(["**/a/b/**/b"], [["a/a/b/b"], ["a/b"], ["a/"], ["b/**"]])
 @example(["*b/**/a"], [["ab/a"], ["a/a"], ["ab/"], ["a/"], ["a/**"]])
-def test_conflicts_with_many_are_those_of_which_some_pattern_meets(mine, many):
+def test_conflicts_with_many_are_those_of_which_some_pattern_overlaps(mine, many):
     own = [parse(text) for text in mine]
     keyed = [(key, [parse(text) for text in theirs]) for key, theirs in enumerate(many)]
-    expected = [key for key, theirs in keyed if patterns.any_meeting(own, theirs)]
+    expected = [key for key, theirs in keyed if patterns.any_overlap(own, theirs)]
     assert conflicts.conflicts_with(own, keyed) == expected
     with mock.patch.object(conflicts, "FEW_PAIRS", -1):  # as if there were many
         assert conflicts.conflicts_with(own, keyed) == expected
@@ -398,26 +398,26 @@ def test_conflicts_with_many_are_those_of_which_some_pattern_meets(mine, many):
 @example(["ab/"], "a/")
 def test_simple_patterns_are_compared_with_all_at_once(mine, other):
     own = [parse(text) for text in mine]
-    assert SimplePatterns(own).meet(parse(other)) == patterns.any_meeting(own, [parse(other)])
+    assert SimplePatterns(own).overlap(parse(other)) == patterns.any_overlap(own, [parse(other)])
 
 
-def test_a_long_segment_meets_no_name_of_two_characters_and_is_not_compared_with_each():
-    assert segments.segments_meet("??", "*ab*")
-    assert not segments.segments_meet("??", "*abc*")
+def test_a_long_segment_overlaps_with_no_name_of_two_characters_and_is_not_compared_with_each():
+    assert segments.segments_overlap("??", "*ab*")
+    assert not segments.segments_overlap("??", "*abc*")
     assert segments._names("??", "".join(map(chr, range(0x4E00, 0x4F00))) + "*") == []
 
 
-def test_meetings_are_all_pairs_that_meet():
+def test_overlapping_pairs_are_all_pairs_that_overlap():
     mine = [parse(text) for text in ("src/", "README.md", "**/*.py")]
     theirs = [parse(text) for text in ("src/a.py", "docs/", "*.md")]
-    assert patterns.meetings(mine, theirs) == [
+    assert patterns.overlapping_pairs(mine, theirs) == [
         ("src/", "src/a.py"),
         ("README.md", "*.md"),
         ("**/*.py", "src/a.py"),
         ("**/*.py", "docs/"),
     ]
-    assert patterns.any_meeting(mine, theirs)
-    assert not patterns.any_meeting(mine[1:2], theirs[:2])
+    assert patterns.any_overlap(mine, theirs)
+    assert not patterns.any_overlap(mine[1:2], theirs[:2])
 
 
 @pytest.mark.parametrize(
@@ -433,9 +433,9 @@ def test_meetings_are_all_pairs_that_meet():
 def test_the_number_of_comparisons_grows_with_the_length_and_not_with_its_square(one, other):
     compared = []
 
-    def meets(left: str, right: str) -> bool:
+    def overlaps(left: str, right: str) -> bool:
         compared.append((left, right))
-        return segments_meet(left, right)
+        return segments_overlap(left, right)
 
-    sequences.sequences_meet(one, other, meets)
+    sequences.sequences_overlap(one, other, overlaps)
     assert len(compared) <= 8 * 2 * 512

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.event import Event
-from holdfast.core.rollups.folding import TaskPast, by_resolution, fold, past_of, sample, unknown_tasks
+from holdfast.core.rollups.event_counts import TaskPast, by_resolution, count_events, past_of, sample, unknown_tasks
 from holdfast.core.rollups.histogram import bucket_of, bucket_range, merge_histograms, observe, percentile
-from holdfast.core.rollups.intervals import MAX_ROLLUPS, RANGES, RESOLUTIONS
+from holdfast.core.rollups.intervals import RANGES, RESOLUTIONS
 from holdfast.core.rollups.rollup import MAX_TYPES, Rollup, TaskCounts, limit_types, merge
 from holdfast.core.row import SECOND
 from tests.support import ACCOUNT, START
@@ -22,9 +22,9 @@ def an_event(kind, at=START, version=1, subject="task:t1", **data):
     return Event(ACCOUNT, subject, version, kind, at, "me", "req", json.dumps(data))
 
 
-def folded(*events, pasts=None):
+def counted(*events, pasts=None):
     minutes = {}
-    fold(events, {} if pasts is None else pasts, minutes)
+    count_events(events, {} if pasts is None else pasts, minutes)
     return minutes
 
 
@@ -49,7 +49,7 @@ def test_merging_histograms_is_observing_both(one, other):
 
 
 def test_a_task_is_counted_from_its_creation_to_its_end():
-    minutes = folded(
+    minutes = counted(
         an_event("task.created", type="work", ready=True),
         an_event("task.claimed", START + 2 * SECOND, 2, ready=False, claimed_at=START + 2 * SECOND),
         an_event("task.renewed", START + 5 * SECOND, 3),
@@ -68,7 +68,7 @@ def test_a_task_is_counted_from_its_creation_to_its_end():
 def test_a_scheduled_task_waits_since_its_time_and_a_retried_one_since_its_retry():
     due, claimed = START + 600 * SECOND, START + 610 * SECOND
     pasts = {}
-    minutes = folded(
+    minutes = counted(
         an_event("task.created", type="work", scheduled_at=due),
         an_event("task.ready", due + 5 * SECOND, 2, ready=True),
         an_event("task.claimed", claimed, 3, ready=False, claimed_at=claimed),
@@ -83,12 +83,12 @@ def test_a_scheduled_task_waits_since_its_time_and_a_retried_one_since_its_retry
 
 def test_a_dead_letter_counts_as_a_failed_or_an_expired_attempt_by_its_cause():
     for cause, expected in {"attempts_exhausted": (1, 0), "lease_expired": (0, 1), "deadline": (0, 0)}.items():
-        (rollup,) = folded(an_event("task.dead_lettered", version=9, dead_cause=cause)).values()
+        (rollup,) = counted(an_event("task.dead_lettered", version=9, dead_cause=cause)).values()
         assert (rollup.other.dead, rollup.other.failed, rollup.other.expired) == (1, *expected), cause
 
 
 def test_names_and_files_are_counted_without_elections_and_damage():
-    minutes = folded(
+    minutes = counted(
         an_event("lease.claimed", subject="lease:deploy"),
         an_event("lease.claimed", subject="lease:__election/room"),
         an_event("reservation.reserved", subject="reservation:r1"),
@@ -170,4 +170,4 @@ def test_a_chart_never_needs_an_interval_that_is_not_kept():
         assert starts[-1] <= START < starts[-1] + each.step
         assert starts[0] >= each.resolution.kept_since(START)
         assert 30 <= len(starts) <= 150
-    assert MAX_ROLLUPS == 771
+    assert sum(each.keep // each.length + 1 for each in RESOLUTIONS) == 771

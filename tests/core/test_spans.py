@@ -7,7 +7,7 @@ from holdfast.core import lease as leases
 from holdfast.core.event import Cause, difference, make_event
 from holdfast.core.holdings.spans import held_spans, session_names
 from holdfast.core.lease import Lease
-from holdfast.core.reservation import holding as reservations
+from holdfast.core.reservation import lifecycle as reservations
 from holdfast.core.reservation.row import Request, Reservation
 from holdfast.core.row import SECOND
 from holdfast.core.task import Task

@@ -74,8 +74,8 @@ def tell(stage):
         store.deliveries.advance_cursors([CursorMove(name, None, log[-1]["seq"], tuple(kept))])
         found[name] = kept[-1].seq
     room = Capacity(busy={}, per_hook=1_000, per_account=1_000, in_all=1_000, claim_ttl=60_000_000)
-    while taken := store.deliveries.settle_and_claim([], room):
-        store.deliveries.settle_and_claim([_verdict(each, found) for each in taken], Capacity({}, 0, 0, 0, 1))
+    while taken := store.deliveries.save_outcomes_and_claim([], room):
+        store.deliveries.save_outcomes_and_claim([_verdict(each, found) for each in taken], Capacity({}, 0, 0, 0, 1))
 
 
 def _verdict(delivery, newest):

@@ -28,9 +28,9 @@ def failing(dashboard):
     put(store, Webhook(*HOOK, url="https://gone.example/", secret="whsec_x", created_at=START), kind="created")
     waiting = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in range(1, 1002))
     store.deliveries.advance_cursors([CursorMove(HOOK, None, 1001, waiting)])
-    claimed = store.deliveries.settle_and_claim([], CAPACITY)
+    claimed = store.deliveries.save_outcomes_and_claim([], CAPACITY)
     lost = AttemptResult(arrived=False, error="no such host")
-    store.deliveries.settle_and_claim(
+    store.deliveries.save_outcomes_and_claim(
         [FinishedAttempt(each, lost, 3600 * SECOND) for each in claimed], replace(CAPACITY, in_all=0)
     )
     dashboard.later(20 * 60)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.engine.alerts import CONFLICTS, KINDS, LAPSES, WINDOW_SECONDS, Alerts
+from holdfast.engine.alerts import CONFLICTS, LAPSES, WINDOW_SECONDS, Alerts
+from holdfast.telemetry.metric_names import ALERT_KINDS
 
 
 class FakeClock:
@@ -30,7 +31,7 @@ def test_every_kind_is_counted_from_the_start_and_in_the_last_hour(fake_clock):
     assert alerts.report()[LAPSES] == {"total": 4, "last_hour": 1, "alert": False}
     fake_clock.now += WINDOW_SECONDS
     assert alerts.report()[LAPSES] == {"total": 4, "last_hour": 0, "alert": False}
-    assert set(alerts.report()) == set(KINDS)
+    assert set(alerts.report()) == set(ALERT_KINDS)
     assert alerts.report()[CONFLICTS]["total"] == 0
 
 

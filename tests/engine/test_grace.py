@@ -91,7 +91,7 @@ def test_a_short_absence_gives_no_grace(served, clock, started):
 
 
 def test_a_clean_stop_gives_no_grace(served, clock, started):
-    served.settle_outage(served.beat()[1])
+    served.close_outage(served.beat()[1])
     clock.advance(100)
     started(served, serving=True)
     wait_until(lambda: deadline(served, "long") is None)
@@ -152,7 +152,7 @@ def test_a_server_that_returns_while_a_program_gives_grace_is_not_taken_for_gone
     last_beat = served.last_beat()[0]
     clock.advance(100)
     served.beat()
-    served.settle_outage(last_beat)
+    served.close_outage(last_beat)
     assert served.last_beat() is not None
 
 
@@ -261,12 +261,12 @@ def test_a_paused_server_gives_grace_although_another_process_recorded_that_none
     """Another server stopped on purpose meanwhile, or a program gave grace before the last changes were seen."""
     outages = Outages()
     sweep = Sweep(served, None, outages, serving=True)
-    served.settle_outage(served.beat()[1])
+    served.close_outage(served.beat()[1])
     assert sweep.grace_commands() == []
     outages.last_run -= 100
     clock.advance(100)
     assert {command.key[2] for command in sweep.grace_commands()} == {"long", "short"}
-    sweep.settle_outage()
+    sweep.close_outage()
     assert served.last_beat() == (clock.now, clock.now)
 
 
@@ -350,7 +350,7 @@ def test_a_pause_just_before_a_heartbeat_is_an_outage_too(served, clock):
     clock.advance(100)
     sweep.heartbeat.write()
     assert {command.key[2] for command in sweep.grace_commands()} == {"short", "long"}
-    sweep.settle_outage()
+    sweep.close_outage()
     seconds.now = 0.0
     assert sweep.grace_commands() == []
 

@@ -1,4 +1,4 @@
-"""Waiting for reservations: in the order of arrival where patterns meet, also across servers."""
+"""Waiting for reservations: in the order of arrival where patterns overlap, also across servers."""
 
 from __future__ import annotations
 
@@ -369,7 +369,7 @@ ROUNDS = sized(60, 2_000)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
-def test_no_two_agents_hold_patterns_that_meet_and_nobody_is_overtaken(kind, opened, started, covered):
+def test_no_two_agents_hold_patterns_that_overlap_and_nobody_is_overtaken(kind, opened, started, covered):
     engines = [started(opened(kind)) for _ in range(2)]
 
     def one_round(number, rng):

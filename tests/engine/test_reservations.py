@@ -66,11 +66,11 @@ def test_paths_that_nobody_holds_are_reserved(store):
         ("a/b/c/d", "a/**/d"),
     ],
 )
-def test_paths_that_meet_what_another_holds_are_refused(store, held, asked):
+def test_paths_that_overlap_what_another_holds_are_refused(store, held, asked):
     run(store, reserve("a", "other/file", held))
     outcome = run(store, reserve("b", asked, "elsewhere"))
     assert in_the_way(outcome) == ["a"]
-    assert outcome.conflicts[0].meetings == ((asked, held),)
+    assert outcome.conflicts[0].overlapping_pairs == ((asked, held),)
     assert [row.id for row in every(store, Reservation)] == ["a"]
     assert type(run(store, reserve("b", asked, space="other"))) is Reserved
 
@@ -85,12 +85,12 @@ def test_paths_that_meet_what_another_holds_are_refused(store, held, asked):
         ("a", "a/b"),
     ],
 )
-def test_paths_that_do_not_meet_are_both_reserved(store, held, asked):
+def test_paths_that_do_not_overlap_are_both_reserved(store, held, asked):
     run(store, reserve("a", held))
     assert type(run(store, reserve("b", asked))) is Reserved
 
 
-def test_shared_reservations_meet_each_other_but_no_exclusive_one(store):
+def test_shared_reservations_overlap_each_other_but_no_exclusive_one(store):
     run(store, reserve("a", "docs/", mode=SHARED))
     assert type(run(store, reserve("b", "docs/x.md", mode=SHARED))) is Reserved
     assert in_the_way(run(store, reserve("c", "docs/x.md"))) == ["a", "b"]

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.core.rollups.histogram import bucket_of
-from holdfast.core.rollups.intervals import MAX_ROLLUPS, MINUTE, RESOLUTIONS
+from holdfast.core.rollups.intervals import MINUTE, RESOLUTIONS
 from holdfast.core.rollups.rollup import Rollup, all_counts, merge
 from holdfast.core.row import SECOND
 from holdfast.engine.cleanup import Cleanup
@@ -16,6 +16,9 @@ from holdfast.engine.verify import verify
 from tests.proof_size import sized
 from tests.support import ACCOUNT, claim, transact
 from tests.task_commands import beat, complete, create, fail, take
+
+MAX_ROLLUPS = sum(each.keep // each.length + 1 for each in RESOLUTIONS)
+"""An account has at most so many roll-ups."""
 
 
 def total(store, length=MINUTE):

@@ -85,7 +85,7 @@ def test_a_restarted_server_gives_grace_to_tasks_and_sessions(opened, started, c
 def test_without_an_outage_no_grace_is_given(opened, started, clock, kind):
     store = opened(kind, clock)
     transact(store, create("t1"), take("work"))
-    store.settle_outage(store.beat()[1])
+    store.close_outage(store.beat()[1])
     clock.advance(1_000)
     engine = started(store, serving=True)
     assert isinstance(engine.call(take("work", seed="2"), wait_seconds=5), Claimed)

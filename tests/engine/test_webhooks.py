@@ -148,9 +148,9 @@ def test_delivered_messages_are_removed_after_a_day_and_dead_ones_after_thirty(s
     found = tuple(Delivery(*HOOK, seq, f"task:{seq}", "task.created", "{}", START) for seq in (1, 2, 3))
     store.deliveries.advance_cursors([CursorMove(HOOK, None, 3, found)])
     capacity = Capacity({}, per_hook=9, per_account=1_000, in_all=2, claim_ttl=SECOND)
-    first, second = store.deliveries.settle_and_claim([], capacity)
+    first, second = store.deliveries.save_outcomes_and_claim([], capacity)
     arrived, dead = AttemptResult(arrived=True, status=200), AttemptResult(arrived=False, status=500)
-    store.deliveries.settle_and_claim(
+    store.deliveries.save_outcomes_and_claim(
         [FinishedAttempt(first, arrived), FinishedAttempt(second, dead)], replace(capacity, in_all=0)
     )
     seen = []

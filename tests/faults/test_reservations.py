@@ -66,7 +66,7 @@ def test_files_are_handed_on_across_servers_in_the_order_of_arrival(servers, spa
     assert tokens == sorted(set(tokens))
 
 
-def test_agents_of_two_servers_hold_no_patterns_that_meet_and_nobody_is_overtaken(servers, space, covered):
+def test_agents_of_two_servers_hold_no_patterns_that_overlap_and_nobody_is_overtaken(servers, space, covered):
     callers = [*map(root, servers)]
 
     def one_round(number, rng):

@@ -12,7 +12,7 @@ from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.errors import LeaseGone, LeaseMismatch, StoreUnavailable
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.engine import expiry
 from holdfast.engine.batches import ready_heap
 from holdfast.engine.verbs import job_claims
@@ -122,11 +122,11 @@ def an_answer_with_a_later_deadline_than_the_session(patch: Patch) -> None:
 
 
 def a_file_reserved_twice(patch: Patch) -> None:
-    patch.setattr(holding, "conflicts_with", lambda mine, many: [])
+    patch.setattr(lifecycle, "conflicts_with", lambda mine, many: [])
 
 
 def a_released_path_that_stays_reserved(patch: Patch) -> None:
-    patch.setattr(holding, "remove_paths", lambda row, paths: row)
+    patch.setattr(lifecycle, "remove_paths", lambda row, paths: row)
 
 
 def an_offer_that_outlasts_its_lease(patch: Patch) -> None:

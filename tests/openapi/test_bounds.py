@@ -4,11 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.operations import bound_table, bounds
+from holdfast.operations import bounds
 from holdfast.operations.bound_kinds import Count, Length, Range
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.http.schemas.operation_schema import schema_of
 from holdfast.transport.http.system.openapi import openapi
+from tests.openapi.bound_table import markdown_table
 
 DOCUMENT = openapi()
 MANUAL = Path(__file__).parents[2] / "docs/reference/api.md"
@@ -67,4 +68,4 @@ def test_every_bound_belongs_to_an_operation():
 
 
 def test_the_api_reference_contains_the_table_of_bounds():
-    assert bound_table.markdown_table() in MANUAL.read_text()
+    assert markdown_table() in MANUAL.read_text()

@@ -54,7 +54,7 @@ class Database(MemoryStore):
     def last_beat(self) -> tuple[Instant, Instant] | None:
         return None if self.is_clean or self.beat_at is None else (self.beat_at, self.now())
 
-    def settle_outage(self, last_beat: Instant) -> None:
+    def close_outage(self, last_beat: Instant) -> None:
         self.is_clean = self.is_clean or self.beat_at == last_beat
 
 
@@ -259,10 +259,10 @@ class Connection:
         self._reach()
         return self._database.last_beat()
 
-    def settle_outage(self, last_beat: Instant) -> None:
+    def close_outage(self, last_beat: Instant) -> None:
         self._server.check_alive()
         self._reach()
-        self._database.settle_outage(last_beat)
+        self._database.close_outage(last_beat)
         if self._server.serving:  # it stops on purpose
             self._database.world.has_stopped = self._database.is_clean
 

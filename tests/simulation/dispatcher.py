@@ -43,7 +43,7 @@ class Dispatcher:
         if not outcomes and not work.is_due and not did:
             return bool(self._under_way)
         capacity = Capacity({}, 8, 16, 64, CLAIM_TTL)
-        for delivery in self._store.deliveries.settle_and_claim(outcomes, capacity):
+        for delivery in self._store.deliveries.save_outcomes_and_claim(outcomes, capacity):
             hook = self._store.rows.get((Webhook.table, *delivery.webhook_key))
             if isinstance(hook, Webhook) and hook.state == ACTIVE:
                 self._server.world.receiver.receive(delivery)

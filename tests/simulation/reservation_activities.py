@@ -29,7 +29,7 @@ from tests.simulation.request import Operation, is_holder_command
 SPACES = ("shop", "shop", "site")
 PATTERNS = ("src/a", "src/b", "src/", "src/*", "docs/**", "docs/x", "**/x")
 FILES = ("src", "src/a", "src/b", "src/x", "src/a/x", "docs", "docs/a", "docs/x", "docs/a/x", "x")
-"""Paths in which any two of the patterns meet that meet at all."""
+"""Paths in which any two of the patterns overlap that overlap at all."""
 
 
 @cache

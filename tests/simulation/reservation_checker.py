@@ -50,18 +50,18 @@ class ReservationLogChecker:
             self._fail(f"P25: {event.subject} was reduced from {before['paths']} to {after['paths']}")
 
     def _check_granted(self, event: Event, after: Image, paths: list[str], *, arrived_at: int | None) -> None:
-        for subject, other, files in self._meeting(event, after, paths):
+        for subject, other, files in self._overlapping(event, after, paths):
             if other["proof"] is not None:
                 self._fail(f"P25: {event.subject} got {', '.join(sorted(files))}, which {subject} holds")
             elif arrived_at is None or other["arrived_at"] < arrived_at:
                 self._fail(f"P26: {event.subject} overtook {subject}, which waits for {', '.join(sorted(files))}")
 
     def _check_arrival(self, event: Event, after: Image) -> None:
-        for subject, other, _ in self._meeting(event, after, after["paths"]):
+        for subject, other, _ in self._overlapping(event, after, after["paths"]):
             if other["proof"] is None and other["arrived_at"] >= after["arrived_at"]:
                 self._fail(f"P26: {event.subject} came after {subject}, but its place is before it")
 
-    def _meeting(self, event: Event, after: Image, paths: list[str]) -> Iterator[tuple[str, Image, frozenset[str]]]:
+    def _overlapping(self, event: Event, after: Image, paths: list[str]) -> Iterator[tuple[str, Image, frozenset[str]]]:
         """The others that are held or wait, have files in common with these paths, and must not share them."""
         for subject, other in self._log.images.items():
             if subject == event.subject or not subject.startswith("reservation:") or other["ended_at"] is not None:

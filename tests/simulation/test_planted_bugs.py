@@ -16,7 +16,7 @@ from holdfast.core import question as questions
 from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.lease import holding as lease_holding
-from holdfast.core.reservation import holding as reservations
+from holdfast.core.reservation import lifecycle as reservations
 from holdfast.core.task import ending, holding, queueing
 from holdfast.core.task import queue as queues
 from holdfast.engine.batches import queue_limits, ready_heap

@@ -51,7 +51,7 @@ def insert(store, *deliveries, cursor=None, seq=100):
 
 
 def claim_due(store, capacity=CAPACITY, *outcomes):
-    return store.deliveries.settle_and_claim(outcomes, capacity)
+    return store.deliveries.save_outcomes_and_claim(outcomes, capacity)
 
 
 def claimed_keys(store, capacity=CAPACITY):

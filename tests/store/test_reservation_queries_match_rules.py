@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from holdfast.core import lease as leases
-from holdfast.core.reservation.patterns import ancestors, any_meeting, may_meet, parse
+from holdfast.core.reservation.patterns import ancestors, any_overlap, may_overlap, parse
 from holdfast.core.reservation.row import (
     MODES,
     Reservation,
@@ -85,18 +85,18 @@ def of_space(rows, account, space):
 def may_find(mine, row):
     """By the rule of core; a literal pattern above mine is found too, because stores keep only its prefix."""
     theirs = [replace(pattern, is_literal=False) for pattern in patterns_in(row.paths)]
-    return is_open(row) and any(may_meet(parse(one), other) for one in mine for other in theirs)
+    return is_open(row) and any(may_overlap(parse(one), other) for one in mine for other in theirs)
 
 
 @with_examples
 @given(rows=row_lists, mine=path_lists, space=spaces)
-def test_loaded_reservations_are_those_whose_patterns_may_meet(fresh, rows, mine, space):
+def test_loaded_reservations_are_those_whose_patterns_may_overlap(fresh, rows, mine, space):
     patterns = [parse(text) for text in mine]
     view = load_view(fresh(rows), paths=paths_needed("a", space, patterns))
     loaded = {row.key for row in view.open_reservations("a", space)}
     assert loaded == {row.key for row in of_space(rows, "a", space) if may_find(mine, row)}
-    meeting = [row for row in of_space(rows, "a", space) if any_meeting(patterns, patterns_in(row.paths))]
-    assert {row.key for row in meeting if is_open(row)} <= loaded
+    overlapping = [row for row in of_space(rows, "a", space) if any_overlap(patterns, patterns_in(row.paths))]
+    assert {row.key for row in overlapping if is_open(row)} <= loaded
     assert not view.open_reservations("b", space)
 
 

@@ -320,7 +320,7 @@ def test_a_store_records_its_last_beat_and_a_clean_stop(sql_store, clock):
     sql_store.beat()
     clock.advance(7)
     assert sql_store.last_beat() == (START, START + 7 * SECOND)
-    sql_store.settle_outage(sql_store.beat()[1])
+    sql_store.close_outage(sql_store.beat()[1])
     assert sql_store.last_beat() is None
     sql_store.beat()
     assert sql_store.last_beat() == (START + 7 * SECOND, START + 7 * SECOND)

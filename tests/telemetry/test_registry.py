@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from holdfast.telemetry import metric_names, shared_memory
-from holdfast.telemetry.registry import Minute, Registry
+from holdfast.telemetry.registry import Minute, Registry, observe_at
 from holdfast.telemetry.shared_memory import METRICS_FD, METRICS_ROW, SharedRegistry, open_registry
 from holdfast.transport.http.system.stats import Stats
 from holdfast.transport.http.workers import record_minute
@@ -32,7 +32,7 @@ def test_counters_and_gauges_are_summed_and_the_oldest_loop_time_counts(shared):
         one.add(metric_names.CREATED, by=number + 1)
         one.set(metric_names.LANES, to=2)
         one.set(metric_names.LOOP_SUCCESS, "sweep", to=100.0 + number)
-        one.observe(metric_names.LATENESS, 0.02, "job")
+        observe_at(one.cells, metric_names.LATENESS.at("job"), metric_names.LATENESS.bounds, 0.02)
         one.cells[metric_names.LONGEST.at("job")] = 1.0 + number
         one.cells[metric_names.SHORTEST.at("job")] = 0.5 + number
     cells = worker(shared, 0).read()

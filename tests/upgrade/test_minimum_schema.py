@@ -50,7 +50,7 @@ def writes(store):
         "answer without events": lambda: run(store, create("t2", unique_key="unique", once=once())),
         "renewal": lambda: run(store, heartbeat("job")),
         "heartbeat": store.beat,
-        "outage": lambda: store.settle_outage(now),
+        "outage": lambda: store.close_outage(now),
         "log": lambda: store.forget_events(ACCOUNT, 0),
         "budget": lambda: store.borrow("key", "job", Terms(10, SECOND)),
         "key uses": lambda: store.save_key_uses({(ACCOUNT, "key"): now}),

@@ -9,7 +9,7 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.event import Cause
 from holdfast.core.lease import RESTORED, Lease
 from holdfast.core.log_gap import ACTOR
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Key
 from holdfast.core.session import Session
@@ -53,7 +53,7 @@ def _end(view: View, key: Key) -> None:
     if isinstance(row, Lease):
         view.put(leases.end_by_restore(row, view.now), leases.RELEASED)
     elif isinstance(row, Reservation):
-        view.put(holding.end_by_restore(row, view.now), RESTORED)
+        view.put(lifecycle.end_by_restore(row, view.now), RESTORED)
     elif isinstance(row, Task):
         ended = tasks.end_by_restore(row, view.now, view.wall)
         view.put(ended, task_verb(ended, tasks.RELEASED))

@@ -20,8 +20,6 @@ WHOLE = "whole"
 PUBLIC = "public"
 """It needs no key."""
 
-RULES = (NAMED, COVERED, OWN, WHOLE, PUBLIC)
-
 
 def check_prefix(by: Principal, rule: str, name: str) -> None:
     """Refuse a key with a prefix an operation about another name, or about what has no name."""

@@ -8,13 +8,12 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
 
-from holdfast.telemetry.metric_names import RARE_RECENT, RARE_TOTAL
+from holdfast.telemetry.metric_names import ALERT_KINDS, ALERTS_RECENT, ALERTS_TOTAL
 from holdfast.telemetry.registry import Registry
 
 WINDOW_SECONDS = 3600.0
 
-CONFLICTS, LAPSES, DEAD_LETTERS, RECOVERY_FAILURES = "conflicts", "lapses", "dead_letters", "recovery_failures"
-KINDS = (CONFLICTS, LAPSES, DEAD_LETTERS, RECOVERY_FAILURES)
+CONFLICTS, LAPSES, DEAD_LETTERS, RECOVERY_FAILURES = ALERT_KINDS
 """Conflicts with another holder; leases that expired; tasks that became dead letters; failures of the sweep."""
 
 log = logging.getLogger("holdfast.alerts")
@@ -29,7 +28,7 @@ class Alerts:
         self._clock = clock
         self._lock = threading.Lock()
         self._total: Counter[str] = Counter()
-        self._recent: dict[str, deque[tuple[float, int]]] = {kind: deque() for kind in KINDS}
+        self._recent: dict[str, deque[tuple[float, int]]] = {kind: deque() for kind in ALERT_KINDS}
         self._sums: Counter[str] = Counter()
         self._muted_until: dict[str, float] = {}
 
@@ -52,21 +51,21 @@ class Alerts:
         """For each kind: the total, the count of the last hour, and whether it passes the threshold."""
         moment = self._clock()
         with self._lock:
-            recent = {kind: self._in_window(kind, moment) for kind in KINDS}
+            recent = {kind: self._in_window(kind, moment) for kind in ALERT_KINDS}
             return {
                 kind: {
                     "total": self._total[kind],
                     "last_hour": recent[kind],
                     "alert": self.is_alert(kind, recent[kind]),
                 }
-                for kind in KINDS
+                for kind in ALERT_KINDS
             }
 
     def sample(self, registry: Registry) -> None:
         """Write the counts to the registry, which adds up the counts of all worker processes."""
         for kind, numbers in self.report().items():
-            registry.set(RARE_RECENT, kind, to=numbers["last_hour"])
-            registry.cells[RARE_TOTAL.at(kind)] = numbers["total"]
+            registry.set(ALERTS_RECENT, kind, to=numbers["last_hour"])
+            registry.cells[ALERTS_TOTAL.at(kind)] = numbers["total"]
 
     def is_alert(self, kind: str, recent: float) -> bool:
         """Whether a count of one hour passes the threshold."""

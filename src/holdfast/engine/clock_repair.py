@@ -1,4 +1,4 @@
-"""Deadlines follow when the clock of a store is set, so that a holder keeps the time it has left.
+"""Moves deadlines when the clock of a store is set, so that each holder keeps the time that it has left.
 
 `set_clock_right` is for a clock that a boot with a wrong wall clock has put ahead: times that were set by it move back
 with it, and a task keeps its position in the queue. Schedules follow the wall clock, so they stay.

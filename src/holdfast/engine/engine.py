@@ -101,7 +101,7 @@ class Engine:
                 self._outages,
                 on_commit=self._on_commit,
                 on_return=lambda: [*self.sweep.grace_commands()],
-                on_recovered=self._settle_outage,
+                on_recovered=self._close_outage,
                 find_claims=self._find_claims,
                 registry=self.registry,
             )
@@ -222,7 +222,7 @@ class Engine:
         try:
             self.lanes.put(ticket)
         except HoldfastError as error:
-            self._waiters.settle(ticket, error)
+            self._waiters.answer(ticket, error)
 
     def _find_claims(self, batch: list[Ticket]) -> list[Ticket]:
         """The claims of callers that wait for tasks which this batch creates."""
@@ -272,8 +272,8 @@ class Engine:
             (self._waiting_kinds.add if waiting else self._waiting_kinds.discard)(kind)
             self._watcher.set_waiting(waiting=bool(self._waiting_kinds))
 
-    def _settle_outage(self) -> None:
-        self.sweep.settle_outage()
+    def _close_outage(self) -> None:
+        self.sweep.close_outage()
 
     def _on_foreign_commit(self) -> None:
         """Wake all waiters and the sweep: another process may have changed the store."""

@@ -10,7 +10,7 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.deadlines import after_clock_step, ttl_of
 from holdfast.core.lease import EXPIRED, JOB, SESSION_ENDED, Lease
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.core.reservation import row as reservations
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import SECOND, Instant, Key, Row
@@ -48,7 +48,7 @@ def expire_reservation_if_due(view: View, row: Reservation) -> Reservation:
     """The reservation. If it has expired, or its wait was not renewed, it is ended first."""
     if not reservations.is_due(row, view.now):
         return row
-    return view.put(holding.end(row, EXPIRED, now=view.now), EXPIRED if row.proof else reservations.LEFT)
+    return view.put(lifecycle.end(row, EXPIRED, now=view.now), EXPIRED if row.proof else reservations.LEFT)
 
 
 def task_verb(task: Task, otherwise: str) -> str:
@@ -89,7 +89,7 @@ def _free_lease(view: View, lease: Lease, how: str) -> Lease:
 
 
 def _free_reservation(view: View, row: Reservation, how: str) -> Reservation:
-    return view.put(holding.end(row, SESSION_ENDED, now=view.now, reason=f"session {how}"), "released")
+    return view.put(lifecycle.end(row, SESSION_ENDED, now=view.now, reason=f"session {how}"), "released")
 
 
 def _free_task(view: View, task: Task, how: str) -> Task:

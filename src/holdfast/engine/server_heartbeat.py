@@ -64,7 +64,7 @@ class ServerHeartbeat:
             if self._outages.now() - self._others_ran_at <= OUTAGE_SECONDS:
                 self.wait(OTHERS_SECONDS)
             assert self._own is not None
-            self._store.settle_outage(self._own)  # nothing, if another server has written one since
+            self._store.close_outage(self._own)  # nothing, if another server has written one since
         except HoldfastError:
             log.warning("the clean shutdown could not be recorded in the store")
 
@@ -82,10 +82,10 @@ class ServerHeartbeat:
         with self._store.read() as reader:
             return reader.now - int(self._outages.seconds_paused() * SECOND), reader.now
 
-    def settle_outage(self, outage: Instant) -> None:
+    def close_outage(self, outage: Instant) -> None:
         """Record that grace was given for the outage after this heartbeat, and that a server runs again."""
         if not self._serving:
-            self._store.settle_outage(outage)
+            self._store.close_outage(outage)
             self._outages.record_check(0.0)
             return
         self.forget_outage()

@@ -11,7 +11,7 @@ from holdfast.core import session as sessions
 from holdfast.core import task as tasks
 from holdfast.core.deadlines import is_renewal_due
 from holdfast.core.lease import Lease, proof_of
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
@@ -62,4 +62,4 @@ def renew_holdings(
             view.put(tasks.heartbeat(task, view.now), "renewed")
     for row in view.reservations_of(account, session_id):
         if leases.is_live(row, view.now) and is_wanted(row, view.now):
-            view.put(holding.renew(row, ttl=None, now=view.now), "renewed")
+            view.put(lifecycle.renew(row, ttl=None, now=view.now), "renewed")

@@ -131,10 +131,10 @@ class Sweep:
             for key in keys
         ]
 
-    def settle_outage(self) -> None:
+    def close_outage(self) -> None:
         """Record that grace was given after an outage."""
         if self._outage is not None:
-            self.heartbeat.settle_outage(self._outage)
+            self.heartbeat.close_outage(self._outage)
         self._outage = None
 
     def recover(self) -> None:

@@ -17,7 +17,7 @@ from holdfast.core.event import SNAPSHOT, Cause
 from holdfast.core.lease import Lease
 from holdfast.core.plan import Usage
 from holdfast.core.reservation.patterns import Pattern
-from holdfast.core.reservation.row import Reservation, SpaceUse, may_meet_any
+from holdfast.core.reservation.row import Reservation, SpaceUse, may_overlap_any
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
 from holdfast.core.task import Task, is_claimable, is_in_queue, within_limits
@@ -106,10 +106,10 @@ class View:
         return self._indexes.held_by_session(Reservation, account, session)
 
     def open_reservations(self, account: str, space: str, patterns: Iterable[Pattern] = ()) -> list[Reservation]:
-        """The loaded reservations of a space that are held or wait; a damaged one that may meet the patterns fails."""
+        """The loaded reservations of a space that are held or wait; fails for a damaged one that may overlap."""
         for error in self._damaged.values():
-            is_here = error.table == Reservation.table and error.key[0] == account
-            if is_here and error.columns.get("space") == space and may_meet_any(error.columns.get("paths"), patterns):
+            is_here, columns = error.table == Reservation.table and error.key[0] == account, error.columns
+            if is_here and columns.get("space") == space and may_overlap_any(columns.get("paths"), patterns):
                 raise error
         return self._indexes.open_in_space(account, space)
 

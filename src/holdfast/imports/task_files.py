@@ -10,7 +10,6 @@ from typing import Any
 import msgspec
 
 CSV, JSON_LINES = "csv", "jsonl"
-FORMATS = (JSON_LINES, CSV)
 PAYLOAD, IN_PAYLOAD = "payload", "payload."
 """The column with the payload as JSON, and the prefix of columns that are single fields of it."""
 NUMBERS = ("priority", "maxAttempts", "leaseDurationSeconds")

@@ -7,16 +7,12 @@ defined in `core/limits.py` and used here. This module imports next to nothing b
 from __future__ import annotations
 
 from holdfast.core.limits import (
-    DEFAULT_SESSION_TTL,
     MAX_ACL_ENTRIES,
     MAX_CLAIMED_LEASE,
     MAX_DELAY,
     MAX_PATH_LENGTH,
-    MAX_QUESTIONS,
     MAX_RESERVED_PATHS,
-    MAX_SESSION_TTL,
     MAX_WEBHOOK_URL,
-    MIN_SESSION_TTL,
     NAME_LIMIT,
 )
 from holdfast.operations.bound_kinds import KB, Bound, Count, JsonSize, Length, Range, Rate
@@ -86,7 +82,6 @@ TASK_PAGE = Range(1, 100, if_omitted=50)
 BATCH_ITEMS = Count(1000, least=1)
 QUESTION, ANSWER = Length(4096, least=1), Length(4096, least=1)
 CHOICES, CHOICE = Count(20), Length(255, least=1)
-QUESTIONS_OF_TASK = Count(MAX_QUESTIONS)
 QUESTION_PAGE = Range(1, 100, if_omitted=50)
 HEARTBEAT_LEASES = Count(500, least=1)
 """So many usual names fit into a body that is small enough to be read without waiting for other large ones."""
@@ -137,8 +132,6 @@ LOCK_TTL = Range(1, HOUR, if_omitted=60)
 LOCK_DELAY = Range(0, 30, if_omitted=0)
 LOCK_METADATA = Length(1024)
 LOCK_ACL = Count(MAX_ACL_ENTRIES, least=1)
-LOCK_SESSION_TTL = Range(MIN_SESSION_TTL, MAX_SESSION_TTL, if_omitted=DEFAULT_SESSION_TTL)
-"""A value outside is not refused but replaced by the nearest bound."""
 LOCK_USERNAME = Length(64, least=1)
 LOCK_WEBHOOK_SECRET = Length(1024)
 LOCK_WEBHOOK_PATTERN = Length(256)

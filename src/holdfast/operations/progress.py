@@ -1,4 +1,4 @@
-"""How far a holder says that its work is: JSON that it sends with a heartbeat, shown as a bar while it holds the lease.
+"""Progress that a holder reports with a heartbeat: JSON, shown as a bar while it holds the lease.
 
 A holder may send any JSON. These forms have a known meaning: a number from 0 to 1, `{"percent": 40}` and
 `{"done": 2, "of": 5}`, the last two with or without a `message`, and a string, which is a message alone.

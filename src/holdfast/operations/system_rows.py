@@ -1,4 +1,4 @@
-"""The rows of the table of operations that are about the server itself, and of its documents for agents."""
+"""Operations about the server itself and its documents for agents: rows of the table of operations."""
 
 from __future__ import annotations
 

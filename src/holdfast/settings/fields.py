@@ -228,7 +228,7 @@ GROUPS: dict[str, tuple[Field, ...]] = {
             "alert_recovery_failures",
             1,
             (0, LARGEST),
-            "Warn above this many recoveries that failed; 0 means never.",
+            "Warn above this many failures of the sweep, which ends what has expired; 0 means never.",
             unit="an hour",
         ),
     ),

@@ -29,7 +29,7 @@ REASONS = (
     "store_unavailable", "overloaded", "draining", "idempotency_in_flight", "storage_full", "value_refused",
     "damaged_row", "payment_unavailable", "outcome_unknown", "server_outdated", "other",
 )  # fmt: skip
-RARE = ("conflicts", "lapses", "dead_letters", "recovery_failures")
+ALERT_KINDS = ("conflicts", "lapses", "dead_letters", "recovery_failures")
 
 METRICS = MetricSet()
 _counter, _gauge, _histogram = METRICS.counter, METRICS.gauge, METRICS.histogram
@@ -133,8 +133,8 @@ LOOP_SUCCESS = _gauge(
 DAMAGED_ROWS = _counter(
     "holdfast_damaged_rows", "Stored rows that cannot be used, each counted once by each process that met it."
 )
-RARE_TOTAL = _counter("rare", "Events that should be rare.", exported=False, kind=RARE)
-RARE_RECENT = _gauge("rare_recent", "The same in the last hour.", exported=False, kind=RARE)
+ALERTS_TOTAL = _counter("rare", "Events that should be rare.", exported=False, kind=ALERT_KINDS)
+ALERTS_RECENT = _gauge("rare_recent", "The same in the last hour.", exported=False, kind=ALERT_KINDS)
 
 # -- the process -------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from typing import Protocol, TypeAlias
 
 import msgspec
 
-from holdfast.telemetry.kinds import LEAST, MOST, Counter, Gauge, Histogram, Metric
+from holdfast.telemetry.kinds import LEAST, MOST, Counter, Gauge, Metric
 from holdfast.telemetry.metric_names import METRICS
 
 Cells: TypeAlias = "MutableSequence[float] | memoryview[float]"
@@ -70,12 +70,6 @@ class Registry:
     def set(self, gauge: Gauge, *labels: str, to: float) -> None:
         """Set a gauge."""
         self.cells[gauge.at(*labels)] = to
-
-    def observe(self, histogram: Histogram, value: float, *labels: str) -> None:
-        """Add a value to a histogram."""
-        offset = histogram.at(*labels)
-        with self.lock:
-            observe_at(self.cells, offset, histogram.bounds, value)
 
     def total(self, counter: Counter) -> float:
         """A counter without labels, over all processes; cheap enough for every request."""

@@ -91,6 +91,7 @@ def test_the_card_lists_no_interface_that_does_not_exist():
     assert card["supportedInterfaces"] == []
     assert {skill["id"] for skill in card["skills"]} == {
         "own-a-job",
+        "reserve-files",
         "work-a-queue",
         "survive-a-restart",
         "lead-a-group",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.core.prefix_rule import COVERED, NAMED, OWN, PUBLIC, RULES, WHOLE
+from holdfast.core.prefix_rule import COVERED, NAMED, OWN, PUBLIC, WHOLE
 from holdfast.operations.prefix_rules import PREFIX_RULES
 from holdfast.operations.table import OPERATIONS
 from holdfast.store.rows import ROW_TYPES
@@ -59,7 +59,7 @@ def rows(server, account):
 def test_every_operation_has_a_rule_and_only_those_without_a_key_are_public():
     assert PREFIX_RULES.keys() - {each.name for each in OPERATIONS} == {MCP}
     for operation in OPERATIONS:
-        assert operation.prefix_rule in RULES
+        assert operation.prefix_rule in {NAMED, COVERED, OWN, WHOLE, PUBLIC}
         assert (operation.prefix_rule == PUBLIC) == (operation.scope is None), operation.name
 
 

@@ -11,9 +11,11 @@ import holdfast
 from holdfast.settings import Settings
 from holdfast.transport.cli.table import VERBS
 from holdfast.transport.documents.guides import skill_md
-from holdfast.transport.documents.server_json import MAX_DESCRIPTION, server_json
+from holdfast.transport.documents.server_json import server_json
 
 ROOT = Path(__file__).parents[3]
+MAX_DESCRIPTION = 100
+"""Characters that the registry accepts."""
 
 
 def test_the_registry_entry_equals_the_generated_one():

@@ -1,4 +1,4 @@
-"""Which patterns of paths meet, found by trying every path of a small repository."""
+"""Which patterns of paths overlap, found by trying every path of a small repository."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PATHS = [names for depth in (1, 2, 3) for names in product(_NAMES, repeat=depth
 
 def conflict(one: tuple[str, ...], mode: str, other: tuple[str, ...], other_mode: str) -> bool:
     """Whether some path matches a pattern of both, and one of them is exclusive."""
-    return "exclusive" in {mode, other_mode} and any(_meet(mine, theirs) for mine in one for theirs in other)
+    return "exclusive" in {mode, other_mode} and any(_overlap(mine, theirs) for mine in one for theirs in other)
 
 
 @cache
-def _meet(one: str, other: str) -> bool:
+def _overlap(one: str, other: str) -> bool:
     return any(_matches(_segments(one), path) and _matches(_segments(other), path) for path in _PATHS)
 
 

@@ -64,7 +64,7 @@ def _reserve(state: State, call: Call, now: Moment) -> Iterator[Changes]:
 
 
 def _in_the_way(state: State, call: Call, mode: str, own: Key | None = None) -> list[Key]:
-    """The reservations with a holder, expired or not, that meet the paths of the call."""
+    """The reservations with a holder, expired or not, that overlap the paths of the call."""
     paths = tuple(call.args["paths"])
     held = ((key, each) for key, each in state.items() if key[0] == "reservation" and key != own)
     return [

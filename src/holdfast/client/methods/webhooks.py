@@ -37,7 +37,7 @@ class WebhookMethods(Caller[R]):
         return self.call("delete_webhook", id=webhook_id)
 
     def rotate_webhook_secret(self, webhook_id: str, *, grace_seconds: int | None = None) -> R:
-        """Give a webhook a new secret; the old one signs too for `grace_seconds`."""
+        """Give a webhook a new secret; for `grace_seconds`, messages are also signed with the old one."""
         return self.call("rotate_webhook_secret", id=webhook_id, grace_seconds=grace_seconds)
 
     def test_webhook(self, webhook_id: str) -> R:

@@ -1,6 +1,6 @@
-"""Records of an OctoStore database, without anything that only a holder of it may know.
+"""Records of an OctoStore database, with hashes in place of tokens and lease ids.
 
-Tokens of users and lease ids are replaced by their hashes when the file is read. Times are those of the wall clock.
+The hashes are made when the file is read. Times are those of the wall clock.
 """
 
 from __future__ import annotations

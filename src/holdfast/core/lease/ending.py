@@ -28,7 +28,6 @@ def end(
     how: str,
     *,
     now: Instant,
-    note: str | None = None,
     by: str | None = None,
     reason: str | None = None,
     result: str | None = None,
@@ -42,8 +41,7 @@ def end(
     assert lease.kind is not None
     if how == UNDELIVERED:
         return _clear_holder(lease, now)  # the claim never reached its caller, so there is no ending to record
-    last_note = lease.note if note is None else note
-    left_context = last_note is not None or lease.checkpoint is not None
+    left_context = lease.note is not None or lease.checkpoint is not None
     previous = None if left_context or how in BY_HOLDER else last_ending(lease)
     ending = Ended(
         owner=lease.owner,
@@ -53,7 +51,7 @@ def end(
         proof=lease.proof,
         claimed_at=lease.claimed_at,
         principal=lease.principal,
-        note=previous.note if previous else last_note,
+        note=previous.note if previous else lease.note,
         context_from=previous.context_from if previous else lease.owner if left_context else None,
         by=by,
         reason=reason,

@@ -1,4 +1,4 @@
-"""The row of a name, and what its columns say at a moment."""
+"""The row of a name, and whether it is held, live, due, delayed or done."""
 
 from __future__ import annotations
 

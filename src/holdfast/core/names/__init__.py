@@ -1,4 +1,4 @@
-"""Rules for names. The name of a lease is a job id, also the path of a file, or a lock name by OctoStore's rules."""
+"""Rules for names: which job ids, lock names and election ids are allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unicode's alphanumeric characters (properties Alphabetic and General_Category=N), which lock names may contain.
+"""Alphanumeric characters of Unicode 17.0.0 (Alphabetic or General_Category=N), which lock names may contain.
 
 Python's own tables depend on its version and leave out vowel signs and circled letters, which are alphabetic without
 being letters: a name must not be valid on one server and invalid on another.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import cache
-
-UNICODE_VERSION = "17.0.0"
 
 _RANGES = """
 30+9 8+19 7+19 30 8+1 2 4+1 2+2 2+16 2+1e 2+1c9 5+b f+4 8 2 57 1e+11 2+1 3+3 2 7 2+2 2 2+13 2+52 2+8a 9+a5 2+25

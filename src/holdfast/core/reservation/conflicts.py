@@ -14,7 +14,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from holdfast.core.reservation.patterns import Pattern, ancestors, any_meeting, meet
+from holdfast.core.reservation.patterns import Pattern, ancestors, any_overlap, overlap
 from holdfast.core.reservation.simple_patterns import SimplePatterns
 
 Key = TypeVar("Key", bound=Hashable)
@@ -55,23 +55,23 @@ def near(mine: Sequence[Pattern], many: Mapping[Key, tuple[Pattern, ...]]) -> di
 
 
 def conflicts_with(mine: Sequence[Pattern], many: Iterable[tuple[Key, Sequence[Pattern]]]) -> list[Key]:
-    """The keys of those that have a pattern that meets one of mine, in their order."""
+    """The keys of those that have a pattern that overlaps one of mine, in their order."""
     found = list(many)
     if sum(len(theirs) for _, theirs in found) * len(mine) <= FEW_PAIRS:
-        return [key for key, theirs in found if any_meeting(mine, theirs)]
+        return [key for key, theirs in found if any_overlap(mine, theirs)]
     simple = SimplePatterns([one for one in mine if one.is_simple])
     others = tuple(one for one in mine if not one.is_simple)
     matches = _matching(others).match if others else _nothing
     reaches = _reaching(others).match if others else _nothing
 
-    def meets(other: Pattern) -> bool:
+    def overlaps(other: Pattern) -> bool:
         if other.is_literal:
-            return simple.meet(other) or matches(other.probe) is not None
+            return simple.overlap(other) or matches(other.probe) is not None
         if other.is_simple:
-            return simple.meet(other) or reaches(other.probe) is not None
-        return any(_ends_agree(one, other) and meet(one, other) for one in mine)
+            return simple.overlap(other) or reaches(other.probe) is not None
+        return any(_ends_agree(one, other) and overlap(one, other) for one in mine)
 
-    return [key for key, theirs in found if any(map(meets, theirs))]
+    return [key for key, theirs in found if any(map(overlaps, theirs))]
 
 
 def _nothing(_: str) -> None:

@@ -19,8 +19,8 @@ from itertools import takewhile
 import msgspec
 
 from holdfast.core.limits import MAX_PATH_LENGTH
-from holdfast.core.reservation.segments import DOTS, segments_meet
-from holdfast.core.reservation.sequences import is_wild, sequences_meet
+from holdfast.core.reservation.segments import DOTS, segments_overlap
+from holdfast.core.reservation.sequences import is_wild, sequences_overlap
 
 MAX_WILDCARDS = 8
 """Wildcards in one pattern; `**` is one."""
@@ -35,8 +35,6 @@ class Pattern(msgspec.Struct, frozen=True):
     """A pattern without problems."""
 
     text: str
-    segments: tuple[str, ...]
-    """What lies between slashes. A trailing slash is `**` and `*`."""
     prefix: str
     """The segments before the first with a wildcard: the path of every match is this one or below it."""
     is_literal: bool
@@ -61,7 +59,7 @@ class Pattern(msgspec.Struct, frozen=True):
         """Whether it matches a path without problems."""
         if self.is_literal:
             return path == self.text
-        return sequences_meet(self.pieces, (path.translate(_OWN_CHARACTERS).split("/"),), segments_meet)
+        return sequences_overlap(self.pieces, (path.translate(_OWN_CHARACTERS).split("/"),), segments_overlap)
 
 
 def problem(text: str) -> str | None:
@@ -109,7 +107,6 @@ def parse(text: str) -> Pattern:
     between_wildcards = f"/{'/'.join(segments)}/".replace("?", "*").split("*")
     return Pattern(
         text=text,
-        segments=tuple(segments),
         prefix="/".join(fixed),
         is_literal=not rest,
         is_simple=rest in ([], *_ALL_BELOW),
@@ -120,14 +117,14 @@ def parse(text: str) -> Pattern:
     )
 
 
-def meet(one: Pattern, other: Pattern) -> bool:
+def overlap(one: Pattern, other: Pattern) -> bool:
     """Whether some path matches both."""
     if one.is_literal and other.is_literal:
         return one.text == other.text
-    return sequences_meet(one.pieces, other.pieces, segments_meet)
+    return sequences_overlap(one.pieces, other.pieces, segments_overlap)
 
 
-def may_meet(one: Pattern, other: Pattern) -> bool:
+def may_overlap(one: Pattern, other: Pattern) -> bool:
     """Whether one prefix is, or is above, the other; nothing that a literal pattern matches is below it."""
     if len(one.prefix) > len(other.prefix):
         one, other = other, one
@@ -142,11 +139,11 @@ def ancestors(prefix: str) -> list[str]:
     return ["/".join(segments[:count]) for count in range(len(segments) + 1)]
 
 
-def meetings(mine: Sequence[Pattern], theirs: Sequence[Pattern]) -> list[tuple[str, str]]:
-    """Every pair of texts, mine and theirs, that meets."""
-    return [(one.text, other.text) for one in mine for other in theirs if meet(one, other)]
+def overlapping_pairs(mine: Sequence[Pattern], theirs: Sequence[Pattern]) -> list[tuple[str, str]]:
+    """Every pair of texts, mine and theirs, that overlaps."""
+    return [(one.text, other.text) for one in mine for other in theirs if overlap(one, other)]
 
 
-def any_meeting(mine: Sequence[Pattern], theirs: Sequence[Pattern]) -> bool:
-    """Whether some pattern of mine meets some pattern of theirs."""
-    return any(meet(one, other) for one in mine for other in theirs)
+def any_overlap(mine: Sequence[Pattern], theirs: Sequence[Pattern]) -> bool:
+    """Whether some pattern of mine overlaps some pattern of theirs."""
+    return any(overlap(one, other) for one in mine for other in theirs)

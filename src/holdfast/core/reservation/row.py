@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import msgspec
 
-from holdfast.core.reservation.patterns import Pattern, may_meet, parse, problem
+from holdfast.core.reservation.patterns import Pattern, may_overlap, parse, problem
 from holdfast.core.row import SECOND, Instant, Row
 from holdfast.decoding import decoder
 
@@ -49,7 +49,7 @@ class Reservation(Row, frozen=True):
     session: str | None = None
     ttl: Instant = 0
     arrived_at: Instant = 0
-    """Its place among those whose patterns meet: earlier ones are served first."""
+    """Its place among those whose patterns overlap: earlier ones are served first."""
     waits_until: Instant | None = None
     """While it waits: when the wait ends unless its server renews it."""
     proof: str | None = None
@@ -126,15 +126,15 @@ def is_broad(row: Reservation) -> bool:
     return any(pattern.is_broad for pattern in patterns_in(row.paths))
 
 
-def may_meet_any(paths: object, patterns: Iterable[Pattern]) -> bool:
-    """Whether what a damaged row has in the column `paths` may meet one of these; so it may if it cannot be read."""
+def may_overlap_any(paths: object, patterns: Iterable[Pattern]) -> bool:
+    """Whether what a damaged row has in the column `paths` may overlap one of these; so it may if it cannot be read."""
     try:
         theirs = _decode_paths(paths)  # type: ignore[arg-type]
     except (TypeError, msgspec.MsgspecError):
         return True
     if any(map(problem, theirs)):
         return True
-    return any(may_meet(parse(text), pattern) for text in theirs for pattern in patterns)
+    return any(may_overlap(parse(text), pattern) for text in theirs for pattern in patterns)
 
 
 def indexed_prefixes(row: Reservation) -> frozenset[str]:

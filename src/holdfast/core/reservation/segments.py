@@ -1,10 +1,10 @@
-"""Segments of patterns: what lies between two slashes, with `*` and `?`."""
+"""Overlap test for two pattern segments: whether some name matches both."""
 
 from __future__ import annotations
 
 from functools import lru_cache
 
-from holdfast.core.reservation.sequences import is_wild, sequences_meet
+from holdfast.core.reservation.sequences import is_wild, sequences_overlap
 
 DOTS = (".", "..")
 """No names: they stand for a folder itself and the one above."""
@@ -12,20 +12,20 @@ _COULD_BE_DOTS = {"?", "??", ".?", "?."}
 """Every segment of a fixed length that matches `.` or `..` and also something else."""
 
 
-def segments_meet(one: str, other: str) -> bool:
+def segments_overlap(one: str, other: str) -> bool:
     """Whether some name matches both segments."""
     if one == other:
         return True
-    return (is_wild(one) or is_wild(other)) and _wild_segments_meet(one, other)
+    return (is_wild(one) or is_wild(other)) and _wild_segments_overlap(one, other)
 
 
 @lru_cache(maxsize=32768)
-def _wild_segments_meet(one: str, other: str) -> bool:
+def _wild_segments_overlap(one: str, other: str) -> bool:
     if one in _COULD_BE_DOTS:
-        return any(_texts_meet(name, other) for name in _names(one, other))
+        return any(_texts_overlap(name, other) for name in _names(one, other))
     if other in _COULD_BE_DOTS:
-        return any(_texts_meet(one, name) for name in _names(other, one))
-    return _texts_meet(one, other)
+        return any(_texts_overlap(one, name) for name in _names(other, one))
+    return _texts_overlap(one, other)
 
 
 def _names(fixed: str, other: str) -> list[str]:
@@ -44,11 +44,11 @@ def _names(fixed: str, other: str) -> list[str]:
     ]
 
 
-def _texts_meet(one: str, other: str) -> bool:
+def _texts_overlap(one: str, other: str) -> bool:
     """Whether some text matches both; it may be `.` or `..`."""
     one_pieces, other_pieces = one.split("*"), other.split("*")
     if "?" in one or "?" in other:
-        return sequences_meet(one_pieces, other_pieces, _characters_meet)
+        return sequences_overlap(one_pieces, other_pieces, _characters_overlap)
     # The same rules with the methods of str, which are several times as fast.
     if len(other_pieces) == 1:
         return _fits(one_pieces, other)
@@ -74,5 +74,5 @@ def _fits(pieces: list[str], name: str) -> bool:
     return True
 
 
-def _characters_meet(one: str, other: str) -> bool:
+def _characters_overlap(one: str, other: str) -> bool:
     return one in {other, "?"} or other == "?"

@@ -1,4 +1,4 @@
-"""Simple patterns, each of one path or of everything below one: whether one of them meets some others.
+"""Fast overlap test for simple patterns: one path, or everything below one.
 
 A path is written with a slash after every segment, so that one is below another exactly if it begins with it.
 """
@@ -26,8 +26,8 @@ class SimplePatterns:
         self._inclusive = tuple(folder for folder in folders if not folder.endswith(_BELOW))
         """The folders that are themselves matched."""
 
-    def meet(self, other: Pattern) -> bool:
-        """Whether one of them meets another simple pattern."""
+    def overlap(self, other: Pattern) -> bool:
+        """Whether one of them overlaps another simple pattern."""
         probe = other.probe
         if other.is_literal:
             return probe in self._is_file or other.text.startswith(self._above) or probe.startswith(self._inclusive)

@@ -30,8 +30,6 @@ RESOLUTIONS = (
     Resolution(10 * MINUTE, 26 * HOUR),
     Resolution(2 * HOUR, 31 * DAY),
 )
-MAX_ROLLUPS = sum(each.keep // each.length + 1 for each in RESOLUTIONS)
-"""An account has at most so many roll-ups."""
 
 
 class ChartRange(msgspec.Struct, frozen=True):

@@ -48,7 +48,7 @@ class Delivery(msgspec.Struct, frozen=True):
     next_at: Instant = 0
     """When the next attempt may be made."""
     claims: int = 0
-    """How often a server claimed it: a slow server cannot settle a delivery that another one claimed since."""
+    """How often a server claimed it: a slow server cannot change a delivery that another one claimed since."""
     claimed_until: Instant | None = None
     status: int | None = None
     """HTTP status of the last attempt."""
@@ -99,7 +99,7 @@ class FinishedAttempt(msgspec.Struct, frozen=True):
     """How long until the next attempt; None if there is none."""
 
 
-def settle(attempt: FinishedAttempt, now: Instant) -> Delivery:
+def record_attempt(attempt: FinishedAttempt, now: Instant) -> Delivery:
     """The delivery after an attempt."""
     delivery, result = replace(attempt.delivery, claimed_until=None), attempt.result
     if result is None:

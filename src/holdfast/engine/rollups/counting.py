@@ -7,7 +7,15 @@ from collections.abc import Callable
 
 from holdfast.core.event import Event
 from holdfast.core.page import PAGE_BYTES
-from holdfast.core.rollups.folding import TaskPast, by_resolution, fold, is_past_known, past_of, sample, unknown_tasks
+from holdfast.core.rollups.event_counts import (
+    TaskPast,
+    by_resolution,
+    count_events,
+    is_past_known,
+    past_of,
+    sample,
+    unknown_tasks,
+)
 from holdfast.core.rollups.intervals import RESOLUTIONS
 from holdfast.core.rollups.rollup import Rollup, merge
 from holdfast.core.row import Instant
@@ -40,7 +48,7 @@ def count_log(store: Store, uncounted: UncountedLog, limit: int, pause: Pause) -
         with store.read() as reader:
             now, events = reader.now, reader.events(account, seq, PAGE, PAGE_BYTES)
         _look_up(store, account, events, pasts)
-        fold(events, pasts, minutes)
+        count_events(events, pasts, minutes)
         seq, counted_to = (events[-1].seq, events[-1].at) if events else (last, now)
         if len(events) == PAGE:
             is_stopped = pause(idle_seconds(time.monotonic() - began, last - seq))

@@ -13,7 +13,7 @@ from holdfast.store.contract import Rerun, Store
 from holdfast.store.contract.rollups import CountedEvents, UncountedLog
 
 ROUND_SECONDS = 60.0
-TURN = 45 * SECOND
+SERVER_TURN = 45 * SECOND
 """An account of which a server has saved roll-ups less long ago is left alone: several servers take turns."""
 ACCOUNTS_PER_PASS = 1_000
 EVENTS_PER_SAVE = 20_000
@@ -62,7 +62,7 @@ class RollupThread:
     def run(self) -> None:
         """Count everything that is not counted, in one write unless there is a lot of it."""
         with self._store.read() as reader:
-            turn = max(reader.now - TURN, 0)
+            turn = max(reader.now - SERVER_TURN, 0)
         counted: list[CountedEvents] = []
         size = 0
         for uncounted in self._store.rollups.uncounted(turn, ACCOUNTS_PER_PASS):

@@ -78,7 +78,7 @@ class AnswerQuestion(QuestionCommand, frozen=True):
         question = questions.check_found(view.find(Question, self.account, self.question_id))
         closed = questions.answer(question, self.answer, by=self.by, reason=self.reason, wall=view.wall)
         return QuestionOutcome(
-            question=view.put(closed, "answered"), task=settle_answer(view, task, closed), now=view.now
+            question=view.put(closed, "answered"), task=apply_answer(view, task, closed), now=view.now
         )
 
 
@@ -104,7 +104,7 @@ class ExpireQuestion(Command[bool], frozen=True):
             return False
         closed = view.put(questions.expire(question, view.wall), question_verb(question))
         if task is not None:
-            settle_answer(view, task, closed)
+            apply_answer(view, task, closed)
         return True
 
 
@@ -119,7 +119,7 @@ def needs_of(account: str, row_id: str) -> Needs:
     return replace(needs, rows=(*needs.rows, (Question.table, account, row_id)), spare=1)
 
 
-def settle_answer(view: View, task: Task, question: Question) -> Task:
+def apply_answer(view: View, task: Task, question: Question) -> Task:
     """The task after the end of the question that it waits for."""
     if task.question != question.id or task.state != tasks.PENDING:
         return task

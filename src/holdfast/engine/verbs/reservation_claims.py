@@ -11,7 +11,7 @@ from holdfast.core.errors import LeaseLost, ReservationMissing
 from holdfast.core.holdings.lease_ids import held_lease_id
 from holdfast.core.lease import UNDELIVERED, proof_of
 from holdfast.core.principal import Principal
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.core.reservation.patterns import Pattern, parse
 from holdfast.core.reservation.row import PLACE_LIFETIME, Request, Reservation
 from holdfast.core.row import Instant, Key
@@ -152,15 +152,15 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
         patterns = self.patterns
         found_here = live_in_space(view, self.account, self.request.space, patterns)
         others = [row for row in found_here if own is None or row.id != own.id]
-        found = holding.conflicts(patterns, self.request.mode, others, arrived_at=arrived_at, now=view.now)
+        found = lifecycle.conflicts(patterns, self.request.mode, others, arrived_at=arrived_at, now=view.now)
         if not found:
             return self._grant(view, own, others, patterns)
         if own is not None and not self.may_wait:
             view.touch(replace(own, waits_until=view.now + PLACE_LIFETIME))
         elif own is None and self.may_wait:
             self._check_room(view, others, patterns, waits=True)
-            own = view.put(holding.wait(self.account, self.reservation_id, self.request, others, view.now), "waiting")
-        conflicts = holding.describe(patterns, map(view.effective, found))
+            own = view.put(lifecycle.wait(self.account, self.reservation_id, self.request, others, view.now), "waiting")
+        conflicts = lifecycle.describe(patterns, map(view.effective, found))
         kept = None if own is None or self.may_wait else own.id
         return FilesHeld(row=own, conflicts=conflicts, now=view.now, waiting_id=kept)
 
@@ -170,7 +170,7 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
             row = view.find(Reservation, self.account, row_id) if row_id else None
             if row is not None and row_id == self.reservation_id and row.ended_reason == CALLER_LEFT:
                 raise ReservationMissing("the caller of this wait has left")
-            if row is not None and holding.is_same_wait(row, self.request, view.now):
+            if row is not None and lifecycle.is_same_wait(row, self.request, view.now):
                 return row
         return None
 
@@ -179,12 +179,12 @@ class Reserve(ClaimingFiles, frozen=True, kw_only=True):
     ) -> Reserved:
         self._check_room(view, others, patterns, waits=False)
         row = own or Reservation(self.account, self.reservation_id)
-        granted = holding.grant(row, self.request, proof=proof_of(self.lease_id), token=view.token(), now=view.now)
+        granted = lifecycle.grant(row, self.request, proof=proof_of(self.lease_id), token=view.token(), now=view.now)
         return self.granted(view, granted, "reserved")
 
     def _check_room(self, view: View, others: list[Reservation], patterns: tuple[Pattern, ...], *, waits: bool) -> None:
-        holding.check_room(view.space_use(self.account, self.request.space), waits=waits)
-        holding.check_broad(patterns, others, view.now, waits=waits)
+        lifecycle.check_room(view.space_use(self.account, self.request.space), waits=waits)
+        lifecycle.check_broad(patterns, others, view.now, waits=waits)
 
 
 class TakeReservation(ClaimingFiles, frozen=True, kw_only=True):
@@ -209,7 +209,7 @@ class TakeReservation(ClaimingFiles, frozen=True, kw_only=True):
         session = self.check_session(view, self.session_id)
         row = expire_reservation_if_due(view, find_reservation(view, self.account, self.reservation_id))
         offers.check_code(row, proof_of(self.code), None if session is None else session.name, view.now)
-        taken = holding.hand_over(
+        taken = lifecycle.hand_over(
             row,
             owner=self.owner,
             principal=self.by.id,

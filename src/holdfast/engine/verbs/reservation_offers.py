@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from holdfast.core import offer as offers
 from holdfast.core.lease import SESSION_ENDED, proof_of
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.engine.verbs.job_offers import is_session_live
@@ -53,7 +53,7 @@ class WithdrawReservationOffer(HolderOfReservation, frozen=True, kw_only=True):
             return self.changed(view, row)
         kept = offers.withdraw(row)
         if not is_session_live(view, kept.account, kept.session):
-            ended = holding.end(kept, SESSION_ENDED, now=view.now, reason="session ended")
+            ended = lifecycle.end(kept, SESSION_ENDED, now=view.now, reason="session ended")
             return ChangedReservation(row=view.put(ended, "released"), now=view.now)
         kept = view.put(replace(kept, expires_at=view.now + kept.ttl), offers.OFFER_WITHDRAWN)
         return self.changed(view, kept)

@@ -11,8 +11,8 @@ from holdfast.core import offer as offers
 from holdfast.core import session as sessions
 from holdfast.core.errors import LeaseLost, NotHeld, ReservationMissing, WrongToken
 from holdfast.core.lease import FORCED, RELEASED, is_held, proof_of
-from holdfast.core.reservation import holding
-from holdfast.core.reservation.holding import Conflict
+from holdfast.core.reservation import lifecycle
+from holdfast.core.reservation.lifecycle import Conflict
 from holdfast.core.reservation.patterns import Pattern, parse
 from holdfast.core.reservation.row import LEFT, Reservation, is_waiting, paths_of
 from holdfast.core.row import Instant
@@ -39,7 +39,7 @@ class ReservationOutcome(Outcome, frozen=True, kw_only=True):
 
 
 class FilesHeld(Outcome, frozen=True, kw_only=True):
-    """Others hold paths that meet the caller's, or wait for them and came first."""
+    """Others hold paths that overlap the caller's, or wait for them and came first."""
 
     waits = True
     row: Reservation | None = None
@@ -110,7 +110,7 @@ class HeartbeatReservation(HolderOfReservation, frozen=True, kw_only=True):
 
     def decide(self, view: View) -> ChangedReservation:
         """The deadline moves to a full TTL from now."""
-        renewed = holding.renew(self.find_held(view), ttl=self.ttl, now=view.now)
+        renewed = lifecycle.renew(self.find_held(view), ttl=self.ttl, now=view.now)
         return self.changed(view, view.put(renewed, "renewed"))
 
 
@@ -124,10 +124,10 @@ class ReleaseReservation(HolderOfReservation, frozen=True, kw_only=True):
     def decide(self, view: View) -> ChangedReservation:
         """The reservation with fewer paths, or ended."""
         row = self.find_held(view)
-        left = holding.remove_paths(row, self.paths)
+        left = lifecycle.remove_paths(row, self.paths)
         if self.paths and paths_of(left):
             return self.changed(view, view.put(left, "reduced"))
-        return self.changed(view, view.put(holding.end(row, self.how, now=view.now), self.how))
+        return self.changed(view, view.put(lifecycle.end(row, self.how, now=view.now), self.how))
 
 
 class ExtendReservation(HolderOfReservation, frozen=True, kw_only=True):
@@ -146,11 +146,11 @@ class ExtendReservation(HolderOfReservation, frozen=True, kw_only=True):
         row = self.find_held(view)
         patterns = [parse(path) for path in self.paths]
         others = [other for other in live_in_space(view, self.account, row.space, patterns) if other.id != row.id]
-        found = holding.conflicts(patterns, row.mode, others, arrived_at=None, now=view.now)
+        found = lifecycle.conflicts(patterns, row.mode, others, arrived_at=None, now=view.now)
         if found:
-            return FilesHeld(conflicts=holding.describe(patterns, map(view.effective, found)), now=view.now)
-        holding.check_broad(patterns, others, view.now, waits=False)
-        return self.changed(view, view.put(holding.add_paths(row, self.paths), "enlarged"))
+            return FilesHeld(conflicts=lifecycle.describe(patterns, map(view.effective, found)), now=view.now)
+        lifecycle.check_broad(patterns, others, view.now, waits=False)
+        return self.changed(view, view.put(lifecycle.add_paths(row, self.paths), "enlarged"))
 
 
 class ForceReleaseReservation(ReservationCommand, frozen=True, kw_only=True):
@@ -165,7 +165,7 @@ class ForceReleaseReservation(ReservationCommand, frozen=True, kw_only=True):
         row = expire_reservation_if_due(view, row)
         if not is_held(row):
             raise NotHeld("the reservation has no holder")
-        ended = holding.end(row, FORCED, now=view.now, by=self.by, reason=self.reason)
+        ended = lifecycle.end(row, FORCED, now=view.now, by=self.by, reason=self.reason)
         return self.changed(view, view.put(ended, FORCED))
 
 
@@ -203,12 +203,12 @@ class LeaveWait(ReservationCommand, frozen=True, kw_only=True):
         """The row after its wait."""
         row = find_reservation(view, self.account, self.reservation_id)
         if row.waits_until is not None:
-            row = view.put(holding.end(row, LEFT, now=view.now, reason=CALLER_LEFT), LEFT)
+            row = view.put(lifecycle.end(row, LEFT, now=view.now, reason=CALLER_LEFT), LEFT)
         return ChangedReservation(row=row, now=view.now)
 
 
 def paths_needed(account: str, space: str, patterns: Sequence[Pattern]) -> tuple[tuple[str, str, str, bool], ...]:
-    """Where reservations lie that may meet these patterns."""
+    """Where reservations lie that may overlap these patterns."""
     return tuple({(account, space, pattern.prefix, not pattern.is_literal) for pattern in patterns})
 
 
@@ -228,7 +228,7 @@ def find_reservation(view: View, account: str, reservation_id: str) -> Reservati
 
 def check_held(view: View, row: Reservation, lease_id: str) -> None:
     """Refuse everybody but the live holder, and report what happened to the reservation."""
-    holding.check_holder(row, proof_of(lease_id), view.now)
+    lifecycle.check_holder(row, proof_of(lease_id), view.now)
     if row.session is not None:
         session = view.find(Session, row.account, row.session)
         if session is None or not sessions.is_live(session, view.now):

@@ -13,7 +13,7 @@ from holdfast.core.errors import Forbidden, SessionMissing
 from holdfast.core.holdings.lease_ids import held_lease_id, is_secret_of, session_lease_id
 from holdfast.core.lease import Lease, proof_of
 from holdfast.core.principal import Principal
-from holdfast.core.reservation import holding
+from holdfast.core.reservation import lifecycle
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Context, Session
@@ -143,7 +143,7 @@ class BeginSession(SessionCommand, frozen=True):
 
     def _reissue_reservation(self, view: View, row: Reservation, lease_id: str) -> Reservation:
         reissued = replace(row, proof=proof_of(held_lease_id(lease_id, row)), token=view.token())
-        return view.put(holding.renew(reissued, ttl=None, now=view.now), "reissued")
+        return view.put(lifecycle.renew(reissued, ttl=None, now=view.now), "reissued")
 
     def _reissue_task(self, view: View, task: Task, lease_id: str) -> Task:
         proof = proof_of(held_lease_id(lease_id, task))

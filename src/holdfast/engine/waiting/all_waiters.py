@@ -47,7 +47,7 @@ class AllWaiters:
         return None if ticket.space is None else self.reservations
 
     def handle(self, ticket: Ticket, outcome: Any, committed: Committed, expect: Expect) -> list[tuple[Ticket, Any]]:
-        """Let a ticket wait, or settle it; returns what to answer now."""
+        """Let a ticket wait, or let it leave because its claim is decided; returns what to answer now."""
         waiters = self.of(ticket)
         if waiters is None:
             return [(ticket, self.names.with_length(outcome) if isinstance(outcome, Held) else outcome)]
@@ -97,7 +97,7 @@ class AllWaiters:
         self.tasks.probe()
         self.reservations.wake_all()
 
-    def settle(self, ticket: Ticket, outcome: Any) -> None:
+    def answer(self, ticket: Ticket, outcome: Any) -> None:
         """Answer a ticket that could not be submitted again."""
         waiters = self.of(ticket)
         if waiters is not None:

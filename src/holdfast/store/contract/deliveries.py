@@ -76,7 +76,7 @@ class Deliveries(Protocol):
     def advance_cursors(self, moves: Sequence[CursorMove]) -> list[WebhookKey]:
         """Move cursors and insert the deliveries, in one transaction. Returns the webhooks whose cursor moved."""
 
-    def settle_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
+    def save_outcomes_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
         """Save the outcomes of attempts, then claim as many due deliveries as fit, in one transaction."""
 
     def add(self, delivery: Delivery) -> Delivery:

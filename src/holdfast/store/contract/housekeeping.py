@@ -24,7 +24,7 @@ class Housekeeping(Protocol):
     def last_beat(self) -> tuple[Instant, Instant] | None:
         """(when a server last used the store, now), or None if none did or it stopped on purpose."""
 
-    def settle_outage(self, last_beat: Instant) -> None:
+    def close_outage(self, last_beat: Instant) -> None:
         """Record that no outage began with `last_beat`, or that grace was given; nothing if a server has run since."""
 
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:

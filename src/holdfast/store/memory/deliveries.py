@@ -24,9 +24,9 @@ from holdfast.core.webhooks.delivery import (
     claim,
     due_deliveries,
     find_failure,
+    record_attempt,
     replay,
     retry_now,
-    settle,
 )
 from holdfast.core.webhooks.webhook import ACTIVE, Webhook
 from holdfast.store.contract.deliveries import (
@@ -74,12 +74,12 @@ class MemoryDeliveries:
                     self._add(replace(each, created_at=reader.now, next_at=reader.now))
             return [move.hook for move in moved]
 
-    def settle_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
+    def save_outcomes_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
         """Save outcomes, then claim what is due."""
         with self._store.read() as reader:
             now = reader.now
             for outcome in outcomes:
-                self._settle(outcome, now)
+                self._record_attempt(outcome, now)
             active = {_key(hook) for hook in self._active()}
 
             def find(busy: Counter[WebhookKey]) -> list[Delivery]:
@@ -94,8 +94,8 @@ class MemoryDeliveries:
 
             return claim_within(capacity, find, claim_all)
 
-    def _settle(self, outcome: FinishedAttempt, now: Instant) -> None:
-        after = settle(outcome, now)
+    def _record_attempt(self, outcome: FinishedAttempt, now: Instant) -> None:
+        after = record_attempt(outcome, now)
         key = (*after.webhook_key, after.seq)
         before = self.rows.get(key)
         if before is None or before.claims != after.claims or before.state != PENDING:

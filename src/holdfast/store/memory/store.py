@@ -132,7 +132,7 @@ class MemoryStore:
         """No earlier process used this store."""
         return None
 
-    def settle_outage(self, last_beat: Instant) -> None:
+    def close_outage(self, last_beat: Instant) -> None:
         """Nothing to record."""
 
     def forget_answers(self, before: Instant, limit: int = 1_000) -> int:

@@ -121,7 +121,7 @@ def _lock_each(what: str) -> str:
 
 # A claim skips ready tasks that its duplicate has locked, so it waits here until the duplicate has its answer.
 LOCK_ANSWERS = _lock_each("answers")
-# Two reservations whose paths meet could otherwise both find no conflict.
+# Two reservations whose paths overlap could otherwise both find no conflict.
 LOCK_SPACES = _lock_each("spaces")
 ANSWER = and_now(Answer, f"SELECT {columns(Answer)} FROM answers WHERE (account, key) IN ({_KEYS})")
 # Transactions that create or claim tasks in an account with limits wait for each other here, account by account.

@@ -1,4 +1,4 @@
-"""Values out of the results of statements, which come back as text."""
+"""Converts results of statements, which arrive as text, into Python values."""
 
 from __future__ import annotations
 

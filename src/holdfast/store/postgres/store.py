@@ -41,7 +41,7 @@ MAX_OPEN_ATTEMPTS = 10
 OPEN_BATCH_SECONDS = COMMIT_SECONDS
 """How long we wait for open batches: a commit that takes longer is not acknowledged."""
 OPEN_BATCH_POLL_SECONDS = 0.005
-YOUNG_BEATS = 120
+ANALYZE_BEATS = 120
 """For so many heartbeats we have new tables analyzed (`queries.ANALYZE_NEW`); later PostgreSQL has done it."""
 
 
@@ -174,7 +174,7 @@ class PostgresStore(SqlStore):
     def beat(self) -> tuple[Instant | None, Instant]:
         """Record that a server uses the database now. While it is new, have its tables analyzed."""
         beats = super().beat()
-        if self._beats < YOUNG_BEATS:
+        if self._beats < ANALYZE_BEATS:
             self._beats += 1
             with suppress(HoldfastError, Rerun), self.write() as (execute, _):
                 execute(queries.ANALYZE_NEW)

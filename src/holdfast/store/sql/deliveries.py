@@ -21,7 +21,7 @@ from holdfast.core.webhooks.delivery import (
     WebhookKey,
     at_capacity,
     claim,
-    settle,
+    record_attempt,
 )
 from holdfast.core.webhooks.webhook import Webhook
 from holdfast.store.contract.deliveries import (
@@ -78,11 +78,11 @@ class SqlDeliveries:
                 execute(queries.ADD, _document(added))
             return [move.hook for move in moved]
 
-    def settle_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
+    def save_outcomes_and_claim(self, outcomes: Sequence[FinishedAttempt], capacity: Capacity) -> list[Delivery]:
         """Save outcomes, then claim what is due."""
         with self._store.write() as (execute, now):
             if outcomes:
-                _settle(execute, [settle(outcome, now) for outcome in outcomes], now)
+                _record_attempts(execute, [record_attempt(outcome, now) for outcome in outcomes], now)
 
             def find(busy: Counter[WebhookKey]) -> list[Delivery]:
                 hooks, accounts = at_capacity(busy, capacity.per_hook, capacity.per_account)
@@ -159,13 +159,13 @@ class SqlDeliveries:
             return deleted
 
 
-def _settle(execute: Execute, settled: list[Delivery], now: Instant) -> None:
+def _record_attempts(execute: Execute, tried: list[Delivery], now: Instant) -> None:
     """Save attempts, except of deliveries that another server has claimed since; failed ones delay those after them."""
-    records = [(*each.webhook_key, each.seq, each.claims, *_outcome_columns(each)) for each in settled]
-    changed = {tuple(key) for key in execute(queries.SETTLE, _document(records))}
+    records = [(*each.webhook_key, each.seq, each.claims, *_outcome_columns(each)) for each in tried]
+    changed = {tuple(key) for key in execute(queries.RECORD_ATTEMPTS, _document(records))}
     delayed = [
         (*each.ordering_key, each.next_at)
-        for each in settled
+        for each in tried
         if (*each.webhook_key, each.seq) in changed and each.state == PENDING and each.next_at > now
     ]
     if delayed:

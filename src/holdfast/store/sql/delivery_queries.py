@@ -82,7 +82,7 @@ ADD = (
     " ON CONFLICT (account, hook, seq) DO NOTHING RETURNING 1"
 )
 _SAME = f"old.account = new.value ->> 0 AND old.hook = new.value ->> 1 AND old.seq = {_number(2)}"
-SETTLE = (
+RECORD_ATTEMPTS = (
     f"UPDATE deliveries AS old SET claimed_until = NULL, state = new.value ->> 4, attempts = {_number(5)},"
     f" next_at = {_number(6)}, status = {_number(7)}, error = new.value ->> 8, settled_at = {_number(9)}"
     f" FROM {_NEW} WHERE {_SAME} AND old.claims = {_number(3)} AND old.state = 'pending'"

@@ -221,7 +221,7 @@ ALL_AFTER: dict[type[Any], str] = {
 # -- housekeeping ------------------------------------------------------------------------------------------------
 
 BEAT = "UPDATE state SET alive_at = ?, clean = FALSE"
-SETTLE_OUTAGE = "UPDATE state SET clean = TRUE WHERE alive_at = ?"
+CLOSE_OUTAGE = "UPDATE state SET clean = TRUE WHERE alive_at = ?"
 MINIMUM_SCHEMA = "SELECT minimum_schema FROM state"
 LAST_BEAT = "SELECT alive_at FROM state WHERE NOT clean"
 OLD_ANSWERS = "answered_at < ? ORDER BY answered_at"

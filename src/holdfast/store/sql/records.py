@@ -1,4 +1,4 @@
-"""Records out of the results of statements: rows, pages and events, the damaged ones apart."""
+"""Decodes results of statements into rows, pages and events; damaged records are set aside."""
 
 from __future__ import annotations
 

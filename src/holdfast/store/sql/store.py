@@ -69,10 +69,10 @@ class SqlStore(ABC):
             ((minimum,),) = reader.execute(queries.MINIMUM_SCHEMA)
         migrations.check_minimum(self.package, minimum)
 
-    def settle_outage(self, last_beat: Instant) -> None:
+    def close_outage(self, last_beat: Instant) -> None:
         """Record that grace was given after this beat."""
         with self.write() as (execute, _):
-            execute(queries.SETTLE_OUTAGE, last_beat)
+            execute(queries.CLOSE_OUTAGE, last_beat)
 
     def check_other_records(self) -> None:
         """Read all answers, deliveries and browser sessions, page by page."""

@@ -1,4 +1,4 @@
-"""`agent_contract` of accounts and their keys: administration, which asks for no work."""
+"""`agent_contract` of accounts and their keys: no work follows from these requests."""
 
 from __future__ import annotations
 

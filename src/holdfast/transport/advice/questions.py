@@ -9,7 +9,7 @@ from holdfast.transport.advice.contract import Contract, action, continue_work, 
 def asked(task_id: str) -> Contract:
     """The caller asked a person about its task, and does not hold it any more."""
     return work_over(
-        "The task waits for the answer. Who claims it then gets the answer and your checkpoint.",
+        "The task waits for the answer. Whoever claims it next gets the answer and your checkpoint.",
         action("check_task_status", task_id, why="`waitingFor` is absent once it was answered."),
         action("claim_task", why="Take other work meanwhile."),
     )

@@ -1,4 +1,4 @@
-"""`agent_contract` of refusals, by code: what leads on, without a loop and without work that nobody asked for.
+"""`agent_contract` of refusals: the next actions for each error code.
 
 It is the advice of every API except two: on the routes of Orchestrion V1 some rows are fixed (`orchestrion.py`), and
 OctoStore's routes have codes of their own.

@@ -37,7 +37,7 @@ _COMPLETED = contract(
     action("claim_task", why="Take the next task."),
 )
 _CANCELLED = contract(action("create_task", best=True, why="A cancelled task cannot be used again; create a new one."))
-_TAKEN_AWAY = work_over("It was cancelled while it was held: nobody wants it done.")
+_TAKEN_AWAY = work_over("It was cancelled while it was held: the work is no longer needed.")
 
 
 # -- states ------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def _for_held_task(task_id: str, flags: tuple[bool, bool], left: int, every: int
     `flags`: whether its cancellation was requested, and whether no heartbeat can extend the lease any more.
     """
     stop, last = flags
-    in_time = f"Within {left} s: its time is over then, and a heartbeat does not extend it."
+    in_time = f"Within {left} s: then the lease ends, and a heartbeat cannot extend it."
     steps = [
         action("complete_task", task_id, best=not stop, why=in_time if last else "When it is done."),
         action("fail_task", task_id, why="When it failed; it is retried while attempts are left."),

@@ -187,7 +187,7 @@ def _for_task(document: Document, operation: str) -> Contract | None:
             "It is a dead letter: tell your user why it failed.",
             action("requeue_task", task_id, why="Once the cause of its failure is fixed."),
         ),
-        tasks.CANCELLED: work_over("It is cancelled: nobody wants it done."),
+        tasks.CANCELLED: work_over("It is cancelled: the work is no longer needed."),
     }.get(str(state))
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from typing import Any, TextIO
+from typing import Any
 
 WIDE = "wide"
 _MAX_BYTE, _MAX_BMP = 0xFF, 0xFFFF
@@ -65,5 +65,5 @@ def print_message(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def is_terminal(stream: TextIO | None = None) -> bool:
-    return (stream or sys.stdout).isatty()
+def is_terminal() -> bool:
+    return sys.stdout.isatty()

@@ -36,21 +36,21 @@ def clock(instant: Instant) -> str:
     return time.strftime("%H:%M", time.gmtime(instant // SECOND))
 
 
-def summarize(document: str, limit: int = MAX_SUMMARY) -> str:
+def summarize(document: str) -> str:
     """A JSON document in a few words: `page: 7, repository: acme/shop, files: [3]`."""
     try:
         value = msgspec.json.decode(document)
     except (msgspec.DecodeError, RecursionError):
-        return _cut(document, limit)
+        return _cut(document, MAX_SUMMARY)
     if not isinstance(value, dict):
-        return _cut(_in_short(value), limit)
+        return _cut(_in_short(value), MAX_SUMMARY)
     words, size = [], 0
     for name, each in value.items():
         words.append(f"{_cut(name, MAX_VALUE)}: {_in_short(each)}")
         size += len(words[-1]) + 2
-        if size > limit:
+        if size > MAX_SUMMARY:
             break
-    return _cut(", ".join(words), limit)
+    return _cut(", ".join(words), MAX_SUMMARY)
 
 
 def _in_short(value: object) -> str:

@@ -11,7 +11,8 @@ from holdfast.transport.advice.contract import WITHOUT_KEY
 
 DESCRIPTION = (
     "Gives every piece of agent work one live owner, a visible history and automatic recovery: named jobs with fencing"
-    " tokens, leader elections, a task queue, sessions whose context survives restarts, and an append-only event log."
+    " tokens, reservations of files, leader elections, a task queue, sessions whose context survives restarts, and an"
+    " append-only event log."
 )
 _SKILLS = (
     (
@@ -20,6 +21,13 @@ _SKILLS = (
         "Hold a named piece of work exclusively for as long as you renew it; leave a note for the next owner.",
         ["lock", "lease", "fencing", "coordination"],
         ["Claim github-issue-1842 before you touch it."],
+    ),
+    (
+        "reserve-files",
+        "Reserve files of a repository",
+        "Reserve files before you change them; other agents wait until you release them.",
+        ["files", "reservation", "coordination"],
+        ["Reserve src/auth/ before you edit it."],
     ),
     (
         "work-a-queue",

@@ -12,7 +12,6 @@ from holdfast import __version__
 NAME = "io.github.holdfast/holdfast"
 """Also in the README, where the registry reads it to verify the owner of the package."""
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"
-MAX_DESCRIPTION = 100
 
 
 def server_json() -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""The HTTP API as a plain ASGI application. Two older APIs that it is compatible with rule out web frameworks."""
+"""The HTTP API as a plain ASGI application: web frameworks cannot answer exactly as the two compatible APIs require."""

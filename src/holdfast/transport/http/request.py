@@ -230,7 +230,7 @@ class Request:
             self.body_owner = self.principal.account if self.principal else ""
         if not self.body_budget.take(self.body_owner, size - self.body_bytes):
             self.must_close = True
-            raise Overloaded("this server receives as many large requests as it can hold")
+            raise Overloaded("too many large request bodies are being received")
         self.body_bytes = size
 
     def _too_large(self, limit: int) -> HttpRefusal:

@@ -66,7 +66,7 @@ class Endpoint:
         await self._ctx.authenticate(request)
         tool_set(_asked_set(request.scope))  # an unknown one is refused
         if request.scope["method"] != "POST":
-            raise HttpRefusal(405, "this path answers POST", headers=((b"allow", b"POST"),))
+            raise HttpRefusal(405, "this path accepts POST", headers=((b"allow", b"POST"),))
         if not self._is_installed:
             raise HttpRefusal(
                 501, f"this server runs without MCP: {extras.install_command(extras.MCP)}, then restart it"

@@ -1,4 +1,4 @@
-"""The MCP server: tools, resources and prompts as handlers for the SDK. Imports the SDK; so does results.py."""
+"""The MCP server: tools, resources and prompts as handlers for the MCP SDK."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class Dispatcher:
         claim_ttl = int((self._settings.webhook_timeout + MARGIN_SECONDS) * SECOND)
         limits = Capacity(Counter(self._attempts.values()), PER_HOOK, PER_ACCOUNT, capacity, claim_ttl)
         try:
-            claimed = await self._in_store_thread(self._deliveries.settle_and_claim, outcomes, limits)
+            claimed = await self._in_store_thread(self._deliveries.save_outcomes_and_claim, outcomes, limits)
         except BaseException:
             self._outcomes = outcomes + self._outcomes
             raise

@@ -14,12 +14,12 @@ from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, HoldfastError
 from holdfast.server_keys import WRITTEN_BY_SERVE, FoundKey
 from holdfast.transport.cli import exit_status
-from holdfast.transport.cli.commands.store_clock import set_store_clock
 from holdfast.transport.cli.connection import make_client
 from holdfast.transport.cli.display.styles import coloured
 from holdfast.transport.cli.next_steps import START_SERVER, known_servers
 from holdfast.transport.cli.output import escape, is_document, print_document
 from holdfast.transport.cli.repository import Repository
+from holdfast.transport.cli.server_setup.store_clock import set_store_clock
 from holdfast.transport.cli.targets.targets import (
     Accounts,
     ProgramTarget,

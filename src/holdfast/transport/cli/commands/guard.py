@@ -56,7 +56,7 @@ def _job_and_lease(names: list[str], arguments: dict[str, Any]) -> tuple[str, st
     job_id = normal_job_id(names[0]) if names else running or ""
     if len(names) > 1 or not job_id:
         if arguments["lease_id"] is not None:
-            raise WrongUsage("--lease is of one job: give its name")
+            raise WrongUsage("--lease needs the name of its job, and only one")
         return "", None
     if arguments["lease_id"] is not None:
         return job_id, str(arguments["lease_id"])

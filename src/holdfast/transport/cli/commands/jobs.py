@@ -29,6 +29,6 @@ def take_names(arguments: dict[str, Any]) -> str:
     if not arguments.pop("any"):
         return "claim_job"
     if arguments.pop("offer", None) is not None:
-        raise WrongUsage("an offer is of one job: give --offer without --any")
+        raise WrongUsage("--offer and --any cannot be combined: an offer is for one job")
     arguments["any_of"] = arguments.pop("job_id").split(",")
     return "claim_any_job"

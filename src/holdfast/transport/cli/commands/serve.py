@@ -21,9 +21,9 @@ from holdfast.settings import BadSettings, Settings, describe_store, load
 from holdfast.store.contract import NewerSchema, UnusableStore
 from holdfast.telemetry import logs
 from holdfast.telemetry.traces import NoOpenTelemetry, check_installed
-from holdfast.transport.cli.commands.first_key import first_key_path, write_first_key
-from holdfast.transport.cli.commands.machine_key import provide_machine_key
 from holdfast.transport.cli.output import print_message
+from holdfast.transport.cli.server_setup.first_key import first_key_path, write_first_key
+from holdfast.transport.cli.server_setup.machine_key import provide_machine_key
 from holdfast.transport.cli.verbs.verb import Invocation
 from holdfast.transport.dashboard.access.link import make_admin_link
 from holdfast.transport.fronts.processes import EngineSide, serve_engine, supervise_fronts

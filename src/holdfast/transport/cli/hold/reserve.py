@@ -56,8 +56,8 @@ def print_reserved(answer: dict[str, Any], invocation: Invocation) -> int:
 
 
 def describe_conflicts(answer: dict[str, Any]) -> tuple[str, str]:
-    """The caller's paths that meet those of others, and the others."""
-    paths = dict.fromkeys(meeting["yours"] for conflict in answer["conflicts"] for meeting in conflict["paths"])
+    """The caller's paths that overlap those of others, and the others."""
+    paths = dict.fromkeys(pair["yours"] for conflict in answer["conflicts"] for pair in conflict["paths"])
     owners = dict.fromkeys(_describe_owner(conflict) for conflict in answer["conflicts"])
     return _join(list(paths)), _join(list(owners))
 

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from holdfast.space import FILE_NAME, find_space_file
-from holdfast.transport.cli.commands.default_space import default_space
 from holdfast.transport.cli.hosts import json_text
+from holdfast.transport.cli.hosts.default_space import default_space
 
 NAME = "holdfast"
 """Our name among MCP servers."""

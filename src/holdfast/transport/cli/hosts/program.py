@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from holdfast import extras
@@ -20,11 +19,11 @@ holdfast: `{NAME}` is not on the PATH of every terminal
 """
 
 
-def find_program(environ: Mapping[str, str] = os.environ) -> str:
+def find_program() -> str:
     """Its name if hosts find it on the PATH, else its path; prints what the user should know about that."""
     if not extras.is_installed(extras.MCP):
         print_message(f"holdfast: the tools need MCP, which is not installed: {extras.install_command(extras.MCP)}")
-    if shutil.which(NAME, path=_lasting_path(environ)) is not None:
+    if shutil.which(NAME, path=_lasting_path()) is not None:
         return NAME
     own = _own_path()
     if own is None:
@@ -35,10 +34,10 @@ def find_program(environ: Mapping[str, str] = os.environ) -> str:
     return str(own)
 
 
-def _lasting_path(environ: Mapping[str, str]) -> str:
+def _lasting_path() -> str:
     """The PATH without the virtual environment that is active in this terminal: others do not have it."""
-    active = environ.get("VIRTUAL_ENV")
-    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    active = os.environ.get("VIRTUAL_ENV")
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return os.pathsep.join(each for each in folders if not active or Path(each) != Path(active, "bin"))
 
 

@@ -20,7 +20,7 @@ _LOSS = {
     "forbidden", "session_identity_mismatch", "invalid_input", "invalid_ttl", "invalid_lock_name",
 }  # fmt: skip
 _SERVER_ERROR = 500
-_LONGEST_GUIDANCE, _LONGEST_PAUSE, _FIRST_PAUSE, _SHORTEST = 300.0, 30.0, 0.5, 0.1
+_LONGEST_RETRY_AFTER, _LONGEST_PAUSE, _FIRST_PAUSE, _SHORTEST = 300.0, 30.0, 0.5, 0.1
 _DOUBLINGS = 5
 
 
@@ -42,10 +42,10 @@ def proves_loss(reason: str) -> bool:
     return reason in _LOSS
 
 
-def pause(guidance: float | None, attempt: int) -> float:
+def pause(retry_after: float | None, attempt: int) -> float:
     """Seconds until the next attempt, with jitter so that clients that failed together do not retry together."""
-    if guidance is not None:
-        seconds = max(_SHORTEST, min(guidance, _LONGEST_GUIDANCE))
+    if retry_after is not None:
+        seconds = max(_SHORTEST, min(retry_after, _LONGEST_RETRY_AFTER))
     else:
         seconds = min(_FIRST_PAUSE * 2 ** min(attempt, _DOUBLINGS), _LONGEST_PAUSE)
     return seconds * random.uniform(1.0, 1.1)

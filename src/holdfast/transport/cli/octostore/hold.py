@@ -46,7 +46,7 @@ def run(invocation: Invocation) -> int:
     is_lock = invocation.verb.name == "lock hold"
     try:
         requester = Requester(arguments, with_token=is_lock)
-        check_encryption(requester.server, allow_http=bool(arguments["careless"]))
+        check_encryption(requester.server, allow_http=bool(arguments["allow_insecure_http"]))
     except BadAddress as error:
         print_message(f"holdfast: {error}")
         return USAGE

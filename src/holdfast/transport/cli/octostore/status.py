@@ -31,7 +31,7 @@ def run(invocation: Invocation) -> int:
     try:
         requester = Requester(arguments, with_token=kind == "lock")
         if kind == "lock":
-            check_encryption(requester.server, allow_http=bool(arguments["careless"]))
+            check_encryption(requester.server, allow_http=bool(arguments["allow_insecure_http"]))
     except BadAddress as error:
         print_message(f"holdfast: {error}")
         return USAGE

@@ -44,7 +44,7 @@ _COMMON = (
     duration("--request-timeout", "request_timeout", "limit for one request (10s)", timeout),
     duration("--shutdown-timeout", "shutdown_timeout", "limit for the release after a signal (2s)", timeout),
 )
-_INSECURE = switch("--allow-insecure-http", "careless", "send secrets over plain HTTP to another machine")
+_INSECURE = switch("--allow-insecure-http", "allow_insecure_http", "send secrets over plain HTTP to another machine")
 _ACQUIRE = duration("--acquire-timeout", "acquire_timeout", "wait for at most this long (no limit)", limited)
 _LOCK_TTL = duration("--ttl", "ttl", f"{bounds.LOCK_TTL} (120)", partial(parse_within, bound=bounds.LOCK_TTL))
 _ELECTION_TTL = duration(

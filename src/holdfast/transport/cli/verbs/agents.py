@@ -43,9 +43,9 @@ AGENT_VERBS = (
         calls_server=False,
         more="Writes a marked block into AGENTS.md, .holdfast.toml with the name under which files are reserved\n"
         "(origin's owner/name, else the folder's name), and for each host its MCP server, its hooks (`holdfast hook`)\n"
-        "and what else it reads: for Claude Code a skill, and CLAUDE.md if there is one. If no host is in use, it is\n"
-        "Claude Code. Shows the changes and asks first; all other content of these files stays as it is. Commit them.\n"
-        "No key is written.",
+        "and what else it reads: for Claude Code a skill, and CLAUDE.md if there is one. If no host is in use, init\n"
+        "sets up Claude Code. Shows the changes and asks first; all other content of these files stays as it is.\n"
+        "Commit them. No key is written.",
     ),
     Verb(
         "prime",
@@ -58,7 +58,7 @@ AGENT_VERBS = (
         "succeed only if no other agent has claimed these files, or while a job is still yours",
         (
             positional(
-                "PATH", "names", "a file to change; with the lease of a job: its name", required=False, many=True
+                "PATH", "names", "a file to change, or with --lease the name of a job", required=False, many=True
             ),
             switch("--staged", "staged", "the files that the next commit changes"),
             flag("--host", "host", "NAME", "whose JSON is on stdin (found by its event)", choices=_HOST_NAMES),

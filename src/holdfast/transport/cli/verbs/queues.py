@@ -39,12 +39,12 @@ QUEUE_VERBS = (
         "limit how many tasks of a queue run, in all or by concurrency key",
         (
             _TYPE,
-            flag("--max-running", "max_running", "NUMBER", "at most so many; 0: no limit", int),
+            flag("--max-running", "max_running", "NUMBER", "at most this many running tasks; 0: no limit", int),
             flag(
                 "--max-running-per-key",
                 "max_running_per_key",
                 "NUMBER",
-                "at most so many with the same concurrency key; 0: no limit",
+                "at most this many with the same concurrency key; 0: no limit",
                 int,
             ),
         ),

@@ -29,7 +29,7 @@ SERVER_VERBS = (
             _setting("--store", "URL", _STORE),
             _setting("--plan", "ID", "plan of accounts without a purchase (self-hosted: no limits)"),
             _setting("--plans", "FILE", "TOML file with plans"),
-            _setting("--workers", "NUMBER", "number of processes (by store and cores)"),
+            _setting("--workers", "NUMBER", "number of processes (chosen by store and processor cores)"),
             _setting("--public-url", "URL", "https://host[/path] under which clients reach the server"),
             _setting(
                 "--trusted-proxies",
@@ -111,7 +111,9 @@ SERVER_VERBS = (
         "create the tasks of a file, in JSON lines or CSV",
         (
             positional("FILE", "file", "the file; - for stdin"),
-            flag("--format", "format", "|".join(TASK_FORMATS), "its format (by its name)", choices=TASK_FORMATS),
+            flag(
+                "--format", "format", "|".join(TASK_FORMATS), "format of the file (from its name)", choices=TASK_FORMATS
+            ),
             flag("--type", "type", "TYPE", "type of tasks that name none"),
             switch("--dry-run", "dry_run", "only check every line; no server is called"),
         ),
@@ -128,7 +130,7 @@ SERVER_VERBS = (
             Argument(
                 ("--tools",),
                 "tools",
-                "the set of tools: default, or operator for those of operators as well",
+                "the set of tools: default, or operator: the default tools and those for operators",
                 "SET",
                 choices=("default", "operator"),
             ),

@@ -43,7 +43,7 @@ SESSION_VERBS = (
         ),
         "begin_session",
         "commands.call:open_session",
-        more="The first `session open` of a name answers a secret. Without it the session cannot be resumed: keep it.",
+        more="The first `session open` of a name prints a secret. Keep it: without it the session cannot be resumed.",
     ),
     Verb("session heartbeat", "renew a session and all it holds", (_ID, _PROOF, *_CONTEXT), "heartbeat_session"),
     Verb(

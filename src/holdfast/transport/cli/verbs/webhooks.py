@@ -42,7 +42,9 @@ WEBHOOK_VERBS = (
         (
             _ID,
             duration(
-                "--grace", "grace_seconds", f"the old secret signs too for this long ({bounds.WEBHOOK_GRACE.default})"
+                "--grace",
+                "grace_seconds",
+                f"for this long, messages are also signed with the old secret ({bounds.WEBHOOK_GRACE.default})",
             ),
         ),
         "rotate_webhook_secret",

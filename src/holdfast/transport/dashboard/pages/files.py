@@ -10,7 +10,7 @@ from holdfast.core import session as sessions
 from holdfast.core.errors import Invalid
 from holdfast.core.event import subject_of
 from holdfast.core.principal import Principal
-from holdfast.core.reservation.patterns import any_meeting, parse, path_problem
+from holdfast.core.reservation.patterns import any_overlap, parse, path_problem
 from holdfast.core.reservation.row import Reservation, is_waiting, paths_of, patterns_in
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
@@ -140,7 +140,7 @@ def _describe_space(reader: Reader, space: Space, path: str, engine: Engine) -> 
 
 def _waiting_at(pattern: str, waiting: Sequence[Reservation]) -> list[Reservation]:
     """Those of the waiting ones that conflict with one of the reserved patterns."""
-    return [each for each in waiting if any_meeting([parse(pattern)], patterns_in(each.paths))]
+    return [each for each in waiting if any_overlap([parse(pattern)], patterns_in(each.paths))]
 
 
 def _describe_wait(row: Reservation, behind: Sequence[Reservation], now: Instant) -> dict[str, Any]:

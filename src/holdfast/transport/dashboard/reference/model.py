@@ -55,7 +55,6 @@ class Entry(msgspec.Struct, frozen=True):
     """Scopes of which a key needs one; empty if no key is needed."""
     parameters: tuple[Field, ...]
     body: tuple[Field, ...]
-    has_body: bool
     answers: tuple[Answer, ...]
     errors: tuple[tuple[str, str, tuple[str, ...]], ...]
     """Status, its name, and the codes of the errors."""
@@ -121,7 +120,6 @@ def _entry(operation: Operation, document: Node) -> Entry:
         scopes=tuple((operation.scope or "").split()),
         parameters=tuple(parameters),
         body=() if body is None else fields_of(body),
-        has_body=body is not None,
         answers=tuple(answer for status, response in successes.items() for answer in _answers(status, response)),
         errors=tuple(
             (status, response["description"], codes)

@@ -42,9 +42,9 @@ async def register_user(ctx: HandlerContext, request: Request) -> Response:
     body = await read_body(ctx, request, UserBody)
     name, namespace = body.username, (body.namespace or "").strip("/") or None
     if not _USERNAME.fullmatch(name):
-        raise HttpRefusal(400, f"`username` must be 1 to {LOCK_USERNAME.most} of A-Z a-z 0-9 - _")
+        raise HttpRefusal(400, f"`username` must be 1 to {LOCK_USERNAME.most} characters of A-Z a-z 0-9 - _")
     if namespace is not None and not _NAMESPACE.fullmatch(namespace):
-        raise HttpRefusal(400, "`namespace` must be 1 to 64 of A-Z a-z 0-9 . - _")
+        raise HttpRefusal(400, "`namespace` must be 1 to 64 characters of A-Z a-z 0-9 . - _")
     users = await ctx.read(lambda reader: reader.principals(DEFAULT_ACCOUNT))
     if name.lower() in {*_RESERVED, *(user.name.lower() for user in users)}:
         raise NameTaken("this name is taken")

@@ -68,7 +68,7 @@ class UnreadAnswers:
         """Refuse to answer a read with one more answer of this size, if the caller or all callers have too many."""
         is_read = request.scope["method"] == "GET"  # after a write, a refusal would hide that it was done
         if is_read and not self._budget.fits(_owner(request), size):
-            raise Overloaded("earlier answers of this account, or of all callers, have not been read yet")
+            raise Overloaded("too many bytes of earlier answers are unread: read them, then send this request again")
 
     async def send(self, request: Request, message: MutableMapping[str, Any], send: Send) -> None:
         """Send a part of an answer; a large one is counted until the connection has taken it."""

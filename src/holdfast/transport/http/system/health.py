@@ -97,9 +97,9 @@ async def status(ctx: HandlerContext, request: Request) -> Response:
 def _alerts(ctx: HandlerContext, cells: list[float]) -> dict[str, dict[str, int | bool]]:
     """Counts of rare events in all workers, and whether they are above their alert thresholds."""
     found: dict[str, dict[str, int | bool]] = {}
-    for kind in metric_names.RARE:
-        recent = int(cells[metric_names.RARE_RECENT.at(kind)])
-        total = int(cells[metric_names.RARE_TOTAL.at(kind)])
+    for kind in metric_names.ALERT_KINDS:
+        recent = int(cells[metric_names.ALERTS_RECENT.at(kind)])
+        total = int(cells[metric_names.ALERTS_TOTAL.at(kind)])
         found[kind] = {"total": total, "last_hour": recent, "alert": ctx.engine.alerts.is_alert(kind, recent)}
     return found
 

@@ -142,12 +142,6 @@ class Stats:
         """Count a lock that was released or a leadership that was resigned."""
         self.registry.cells[_RELEASES] += 1
 
-    @property
-    def by_kind(self) -> dict[str, KindStats]:
-        """The requests of each kind."""
-        cells = self.registry.read()
-        return {kind: KindStats.read(cells, kind) for kind in KINDS}
-
     def total(self) -> int:
         """Requests of every kind but the probes."""
         return totals(self.registry.read())[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.offer import open_offer
-from holdfast.core.reservation.holding import Conflict
+from holdfast.core.reservation.lifecycle import Conflict
 from holdfast.core.reservation.row import Reservation, is_open, paths_of
 from holdfast.core.row import SECOND, Instant
 from holdfast.engine.verbs.reservation_claims import Reserved
@@ -137,7 +137,7 @@ def _conflict(conflict: Conflict, now: Instant) -> dict[str, Any]:
         "reason": row.reason,
         "expires_at": rfc3339_or_none(row.expires_at),
         "expires_in_seconds": None if row.expires_at is None else seconds_left(row.expires_at, now),
-        "paths": [{"yours": yours, "theirs": theirs} for yours, theirs in conflict.meetings],
+        "paths": [{"yours": yours, "theirs": theirs} for yours, theirs in conflict.overlapping_pairs],
     }
 
 

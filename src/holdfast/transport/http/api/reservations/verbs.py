@@ -102,7 +102,7 @@ class ForceReservationBody(msgspec.Struct, forbid_unknown_fields=True):
 
 
 async def reserve_files(ctx: HandlerContext, request: Request) -> Response:
-    """Reserve all paths, or return who holds paths that meet them."""
+    """Reserve all paths, or return who holds paths that overlap them."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ReserveBody)
     checks = Checks()
@@ -214,7 +214,7 @@ async def release_files(ctx: HandlerContext, request: Request) -> Response:
 
 
 async def extend_reservation(ctx: HandlerContext, request: Request) -> Response:
-    """Add paths to a reservation, or return who holds paths that meet them."""
+    """Add paths to a reservation, or return who holds paths that overlap them."""
     await ctx.authenticate(request)
     body, warnings, raw = await read_body(request, ExtendBody)
     checks = Checks()

@@ -1,4 +1,4 @@
-"""Counting events into roll-ups of a minute each, and the numbers at one moment into one."""
+"""Counts events into one-minute roll-ups, and samples the current numbers of tasks and held work."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def is_past_known(past: TaskPast, event: Event) -> bool:
     return True
 
 
-def fold(events: Iterable[Event], pasts: dict[str, TaskPast], into: dict[Instant, Rollup]) -> None:
+def count_events(events: Iterable[Event], pasts: dict[str, TaskPast], into: dict[Instant, Rollup]) -> None:
     """Count events into the roll-ups of their minutes; `pasts` has every task of `unknown_tasks` and is kept true."""
     minutes = RESOLUTIONS[0]
     for event in events:

@@ -1,4 +1,4 @@
-"""The life of a reservation: its conflicts, waiting, granting, renewing, changing its paths, ending."""
+"""Life cycle of a reservation: conflicts, waiting, granting, renewing, changing its paths, ending."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from holdfast.core.errors import Invalid, LeaseLost, SpaceFull
 from holdfast.core.lease import BY_HOLDER, EXPIRED, RESTORED, RESTORED_MESSAGE
 from holdfast.core.limits import MAX_RESERVED_PATHS
 from holdfast.core.reservation.conflicts import MAX_WORK, conflicts_with, near, work_of
-from holdfast.core.reservation.patterns import Pattern, meetings
+from holdfast.core.reservation.patterns import Pattern, overlapping_pairs
 from holdfast.core.reservation.row import (
     EXCLUSIVE,
     LEFT,
@@ -34,24 +34,24 @@ from holdfast.core.row import Instant
 
 NOBODY = "nobody"
 """The proof of a lease that no lease id has."""
-MAX_MEETINGS = 100
+MAX_OVERLAPS = 100
 """Pairs of patterns that an answer lists."""
 MAX_COMPARED = 2_000
 """Pairs of patterns that are compared to find them: about 10 ms."""
 
 
 class Conflict(msgspec.Struct, frozen=True):
-    """A conflicting reservation, and which patterns meet."""
+    """A conflicting reservation, and which patterns overlap."""
 
     row: Reservation
-    meetings: tuple[tuple[str, str], ...]
+    overlapping_pairs: tuple[tuple[str, str], ...]
     """(the caller's pattern, the other's pattern)."""
 
 
 def conflicts(
     mine: Sequence[Pattern], mode: str, others: Iterable[Reservation], *, arrived_at: Instant | None, now: Instant
 ) -> list[Reservation]:
-    """The conflicting reservations: live, with a pattern that meets one of `mine`, and one side exclusive.
+    """The conflicting reservations: live, with a pattern that overlaps one of `mine`, and one side exclusive.
 
     Those that wait conflict with whoever arrived later; `arrived_at` is None for a caller that arrives now.
     """
@@ -77,14 +77,14 @@ def _waits_before(other: Reservation, arrived_at: Instant | None, now: Instant) 
 
 
 def describe(mine: Sequence[Pattern], others: Iterable[Reservation]) -> tuple[Conflict, ...]:
-    """Which patterns meet, for an answer: at most MAX_MEETINGS pairs in all, and one of each reservation.
+    """Which patterns overlap, for an answer: at most MAX_OVERLAPS pairs in all, and one of each reservation.
 
     After MAX_COMPARED pairs nothing more is compared, and further reservations are listed without their patterns.
     """
-    found, left, to_compare = [], MAX_MEETINGS, MAX_COMPARED
+    found, left, to_compare = [], MAX_OVERLAPS, MAX_COMPARED
     for other in others:
         theirs = patterns_in(other.paths)
-        pairs = meetings(mine, theirs)[: max(left, 1)] if to_compare > 0 else []
+        pairs = overlapping_pairs(mine, theirs)[: max(left, 1)] if to_compare > 0 else []
         to_compare -= len(mine) * len(theirs)
         left -= len(pairs)
         found.append(Conflict(other, tuple(pairs)))
