@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 import holdfast
+from holdfast.backup import postgres_target
 from holdfast.backup.backup import backup
 from holdfast.backup.endpoint import CopyRefused
 from holdfast.backup.migrate import migrate
@@ -28,6 +29,7 @@ from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import FilesHeld
 from holdfast.engine.verify import verify
 from holdfast.settings import Settings, sqlite_path
+from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from tests.backup.sample_store import fill, newest_token, no_report, opened
 from tests.reservation_commands import extend, release_paths, renew, reserve
@@ -173,13 +175,29 @@ def test_a_link_to_a_store_leads_to_the_restored_store(taken_backup, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_store_that_is_in_use_is_not_replaced(kind, taken_backup, new_store_settings):
     target = fill(new_store_settings(kind))
-    client = holdfast.open(target.store)
-    try:
+    with holdfast.open(target.store) as client:
+        client.claim_job("still/mine", "me")  # on PostgreSQL connections are opened when they are needed
         with pytest.raises(CopyRefused, match="in use"):
             restore(target, taken_backup[1], no_report, replace=True)
-        assert client.claim_job("still/mine", "me")["status"] == "claimed"
-    finally:
-        client.close()
+        assert client.get_job_owner("still/mine")["owner"] == "me"
+
+
+def test_a_program_that_connects_during_a_restore_keeps_what_it_was_granted(
+    taken_backup, new_store_settings, monkeypatch
+):
+    target, clients = fill(new_store_settings("postgres")), []
+
+    class Migrated(PostgresStore):
+        def close(self):
+            super().close()
+            clients.append(holdfast.open(target.store))
+            clients[0].claim_job("still/mine", "me")
+
+    monkeypatch.setattr(postgres_target, "PostgresStore", Migrated)
+    with pytest.raises(CopyRefused, match="in use"):
+        restore(target, taken_backup[1], no_report, replace=True)
+    with clients[0] as client:
+        assert client.get_job_owner("still/mine")["owner"] == "me"
 
 
 def test_a_store_created_during_a_restore_is_not_replaced(taken_backup, new_store_settings):

@@ -25,19 +25,18 @@ CLOCK_SLACK = 2 * SECOND
 
 
 class PostgresTarget:
-    """A database that no server uses, and the counters and keys of the store that it has now."""
+    """A locked database that no server uses, and the counters and keys of the store that it has now."""
 
-    def __init__(self, endpoint: PostgresEndpoint) -> None:
+    def __init__(self, endpoint: PostgresEndpoint, tables: list[Table]) -> None:
         self._endpoint = endpoint
-        self._tables = store_tables(endpoint)
+        self._tables = tables
         state = endpoint.state()
         self.token: int = state["token"]
         self.logs = endpoint.logs()
         self.keys = read_keys(endpoint)
 
-    def lock_and_clear(self, *, replace: bool) -> None:
-        """Lock all tables; with `replace`, delete what is there, otherwise refuse if there is anything."""
-        self._endpoint.lock(self._tables)
+    def clear(self, *, replace: bool) -> None:
+        """With `replace`, delete what is there; otherwise refuse if there is anything."""
         if self._endpoint.has_records(self._tables):
             if not replace:
                 raise CopyRefused("the database already holds a store: use --replace to overwrite it")
@@ -64,8 +63,12 @@ def open_target(settings: Settings, *, replace: bool) -> Iterator[PostgresTarget
         with durable_transaction(connection):
             endpoint = PostgresEndpoint(connection)
             endpoint.disable_timeouts()
-            database = PostgresTarget(endpoint)
-            database.lock_and_clear(replace=replace)
+            tables = store_tables(endpoint)
+            endpoint.lock(tables)
+            if not pooled:
+                endpoint.refuse_other_connections()  # again: nobody who has connected since is granted anything now
+            database = PostgresTarget(endpoint, tables)
+            database.clear(replace=replace)
             yield database
 
 
