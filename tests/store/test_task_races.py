@@ -111,6 +111,22 @@ def test_a_locked_task_of_a_queue_with_a_limit_for_each_key_is_skipped_and_repor
         assert ids(view) == ["t1", "t2"]
 
 
+@pytest.mark.parametrize("requires", [None, "gpu"])
+def test_a_locked_task_is_reported_to_a_claim_of_any_type_beside_a_queue_with_settings(postgres_store, other, requires):
+    rows = [a_task(f"t{number}", requires=requires) for number in range(2)]
+    put(postgres_store, *rows, a_task("held back", type="paused"), Queue(ACCOUNT, "paused", paused=True))
+    requiring = ((ACCOUNT, "", requires, ""),) if requires else ()
+    claim = AllNeeds.of([Needs(ready=((ACCOUNT, "", 2),), requiring=requiring, queues=((ACCOUNT, ""),))])
+    with postgres_store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=(rows[0].key,))]))
+        view = View(second.load(claim))
+        assert view.next_ready(ACCOUNT, (), requires or "").id == "t1"
+        assert view.has_locked_tasks(second.count_claimable(claim))
+    with other.transaction() as second:
+        view = View(second.load(claim))
+        assert not view.has_locked_tasks(second.count_claimable(claim))
+
+
 def claim_of(task_type):
     """What a claim of a queue needs, or of any."""
     return AllNeeds.of([Needs(ready=((ACCOUNT, task_type, 2),), queues=((ACCOUNT, task_type),))])

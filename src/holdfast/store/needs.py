@@ -111,9 +111,10 @@ class AllNeeds(msgspec.Struct):
         own = (queue.account, queue.id)
         return [limit for account, name, limit in self.concurrency_limits if (account, name) == own]
 
-    def of_any_type(self) -> AllNeeds:
-        """The needs with only those claims that name no type."""
-        ready, requiring = ([queue for queue in found if not queue[1]] for found in (self.ready, self.requiring))
+    def with_claims(self, *, typed: bool) -> AllNeeds:
+        """The needs with only those claims that name a type, or with only those of any type."""
+        claims = (self.ready, self.requiring)
+        ready, requiring = ([claim for claim in found if bool(claim[1]) == typed] for found in claims)
         return replace(self, ready=ready, requiring=requiring)
 
     def without_queues(self, queues: set[tuple[str, str]]) -> AllNeeds:

@@ -28,6 +28,8 @@ class RowLoading:
     _versions: dict[Key, int]
     _limited: ConcurrencyLoading | None
     """The queues with a limit for each concurrency key, once they were loaded."""
+    _of_types: AllNeeds
+    """The claims of any type beside queues with settings, as claims of each type that was loaded for them."""
 
     def _load_open_queues(
         self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int], test_time: Instant | None
@@ -48,7 +50,8 @@ class RowLoading:
         found = sorted({(text(account), text(name)) for result in listed for account, name in result})
         types = {account: [name for other, name in found if other == account] for account in accounts}
         closed = needs.closed_queues(queues, running, rows.rows.values())
-        of_types = ready_statements(needs.of_any_type().in_open_queues(closed, types), test_time)
+        self._of_types = needs.with_claims(typed=False).in_open_queues(closed, types).with_claims(typed=True)
+        of_types = ready_statements(self._of_types, test_time)
         results = self._run(*(statement for _, statement in of_types)) if of_types else []
         return self._add_rows(rows, [Task] * len(results), results) or now
 

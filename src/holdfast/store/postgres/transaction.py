@@ -74,6 +74,7 @@ class PostgresTransaction(RowLoading):
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
         self._limited = None
+        self._of_types = AllNeeds()
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
@@ -165,14 +166,17 @@ class PostgresTransaction(RowLoading):
     def count_claimable(self, needs: AllNeeds) -> dict[tuple[str, str, str], int]:
         """How many claimable tasks there are, also those that another server has locked."""
         test_time = None if self._clock is None else self._clock()
-        if self._limited is not None:  # there tasks are chosen, and those that are locked are known
-            needs = needs.without_queues({(queue.account, queue.type) for queue in self._limited.queues})
-        statements = count_statements(needs, test_time)
-        return {
-            (text(account), text(name), text(capabilities)): int(count or b"0")
-            for found in (self._run(*statements) if statements else ())
-            for account, name, capabilities, count in found
-        }
+        # In queues with a limit for each key tasks are chosen, and those that are locked are known.
+        limited = [] if self._limited is None else self._limited.queues
+        chosen = {(queue.account, queue.type) for queue in limited}
+        claims = (needs.without_queues(chosen), self._of_types.without_queues(chosen))
+        statements = [statement for each in claims for statement in count_statements(each, test_time)]
+        counted: dict[tuple[str, str, str], int] = {}
+        for found in self._run(*statements) if statements else ():
+            for account, name, capabilities, total in found:
+                claim = (text(account), text(name), text(capabilities))
+                counted[claim] = max(counted.get(claim, 0), int(total or b"0"))
+        return counted
 
     def draw(self, count: int) -> list[int]:
         """Fencing tokens from the sequence, exactly as many as are needed."""
