@@ -12,6 +12,7 @@ from holdfast.core.errors import DamagedRow
 from holdfast.core.event import DAMAGED
 from holdfast.core.lease import Lease
 from holdfast.core.task import CLAIMED, PENDING, Task
+from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
 from holdfast.engine.verify import verify
@@ -35,7 +36,7 @@ from tests.dashboard.in_process import InProcessDashboard
 from tests.http.job_client import ROOT_KEY
 from tests.proof_size import sized
 from tests.reservation_commands import renew, reserve
-from tests.support import ACCOUNT, DrivenClock, claim, heartbeat, make_store, once, transact, wait_until
+from tests.support import ACCOUNT, DrivenClock, claim, heartbeat, make_store, once, put, transact, wait_until
 from tests.task_commands import beat, create, take, take_this
 
 BAD_SESSION = SESSIONS["bad"]
@@ -189,14 +190,21 @@ both = pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 
 
 @both
-def test_claims_skip_damaged_tasks_at_the_head_of_their_queue(store):
-    transact(store, *(create(f"t{number}", payload="{}") for number in range(6)))
+@pytest.mark.parametrize("requires", [None, "gpu"])
+@pytest.mark.parametrize("has_settings", [False, True], ids=["", "beside a queue with settings"])
+def test_claims_skip_damaged_tasks_at_the_head_of_their_queue(store, has_settings, requires):
+    transact(store, *(create(f"t{number}", payload="{}", requires=requires) for number in range(6)))
+    if has_settings:
+        put(store, Queue(ACCOUNT, "other", paused=True))
     with without_rules(store):
         write(store, "UPDATE tasks SET payload = '{' WHERE id IN ('t0', 't1', 't3')")
-    (outcome,) = transact(store, take("work"))
+    able = {"capabilities": requires or ""}
+    (outcome,) = transact(store, take("work", **able))
     assert [granted.task.id for granted in outcome.taken] == ["t2"]
-    (outcome,) = transact(store, take(limit=5))
-    assert [granted.task.id for granted in outcome.taken] == ["t4", "t5"]
+    (outcome,) = transact(store, take(**able))
+    assert [granted.task.id for granted in outcome.taken] == ["t4"]
+    (outcome,) = transact(store, take(limit=5, **able))
+    assert [granted.task.id for granted in outcome.taken] == ["t5"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])

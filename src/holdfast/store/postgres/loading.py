@@ -72,8 +72,9 @@ class RowLoading:
         now, damaged = 0, 0
         while needs.ready and damaged < len(rows.damaged):
             damaged = len(rows.damaged)
-            found = self._run(*(statement for _, statement in ready_statements(needs, test_time, damaged)))
-            now = self._add_rows(rows, [Task] * len(found), found)
+            claims = (needs, self._of_types)
+            more = [statement for each in claims for _, statement in ready_statements(each, test_time, damaged)]
+            now = self._add_rows(rows, [Task] * len(more), self._run(*more))
         return now
 
     def _load_dependents(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
