@@ -8,6 +8,7 @@ from holdfast.core.event import Cause
 from holdfast.core.task import PENDING, Task
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.settings import Settings
+from holdfast.transport.http import submission
 from tests.http.in_process_app import InProcessApp
 from tests.support import wait_until
 
@@ -39,16 +40,47 @@ def test_a_grant_that_arrives_together_with_the_disconnect_is_released():
     async def claim():
         app.ctx.open()
         await app.app(post_scope("/v1/jobs/deploy/claim"), receive, send)
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            history = app.engine.read(lambda reader: reader.history("default", "lease:deploy"))
-            if len(history) > 1:
-                break
-            await asyncio.sleep(0.01)
-        return [event.kind for event in history]
+        return await asyncio.to_thread(kinds_of_events, app, 2)
 
     assert app.runner.run(claim()) == ["lease.claimed", "lease.undelivered"]
     app.close()
+
+
+def test_a_grant_that_arrives_together_with_the_cancellation_of_its_call_is_released(monkeypatch):
+    """A caller over MCP that disconnects is not seen to do so: its call is cancelled."""
+    app = InProcessApp(Settings(root_key=KEY))
+    messages = [{"type": "http.request", "body": BODY}]
+
+    async def cancel():
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    async def receive():
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(_):
+        pass
+
+    async def claim():
+        app.ctx.open()
+        call = asyncio.ensure_future(app.app(post_scope("/v1/jobs/deploy/claim"), receive, send))
+        await asyncio.wait({call}, timeout=10)
+        assert call.cancelled()
+        return await asyncio.to_thread(kinds_of_events, app, 2)
+
+    monkeypatch.setattr(submission, "let_disconnect_arrive", cancel)
+    assert app.runner.run(claim()) == ["lease.claimed", "lease.undelivered"]
+    app.close()
+
+
+def kinds_of_events(app, count):
+    """What happened to the job, as soon as there are so many events."""
+
+    def read():
+        return [event.kind for event in app.engine.read(lambda reader: reader.history("default", "lease:deploy"))]
+
+    wait_until(lambda: len(read()) == count, 10)
+    return read()
 
 
 async def claim_task(app, body, gone=None):
