@@ -167,6 +167,15 @@ def test_a_waiting_claim_whose_tasks_stay_locked_goes_on_waiting_and_may_meet_lo
     assert [outcome.taken[0].task.id for outcome in results([waiting])] == ["t1"]
 
 
+def test_a_claim_that_finds_only_locked_tasks_is_answered_when_its_time_is_over(opened, started, database):
+    engine = started(opened("postgres"))
+    engine.call(create("t1"))
+    with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):
+        began = time.monotonic()
+        assert isinstance(engine.call(take("work"), wait_seconds=0.2), Empty)
+        assert time.monotonic() - began < locked_rows.LOCK_RETRY_SECONDS / 2
+
+
 def test_a_caller_that_left_is_granted_nothing_when_the_tasks_are_unlocked(opened, started, database):
     """It may have asked again without waiting, and have been told that there is nothing."""
     engine, futures = started(opened("postgres")), Futures()
