@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from holdfast.core.errors import Draining, SessionExpired, StoreUnavailable, TooManyWaiters
-from holdfast.engine.command import Once
+from holdfast.engine.command import Once, Replayed
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, GrantedTask
@@ -124,6 +124,18 @@ def test_two_waiters_under_one_idempotency_key_do_not_join_one_batch(waiting):
     tickets = [waiting.enter("work", once=once) for _ in range(2)]
     assert waiting.waiters.join({WORK: 2}, 10, set()) == tickets[:1]
     assert waiting.waiters.join({WORK: 2}, 10, {(ACCOUNT, "key")}) == []
+
+
+def test_a_repeated_claim_tries_when_the_first_is_granted_and_finds_its_stored_answer(waiting):
+    once = Once("key", "fingerprint", lambda outcome: (200, b"{}"))
+    first, other, repeated = waiting.enter("work", once=once), waiting.enter("work"), waiting.enter("work", once=once)
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [first, repeated]
+    waiting.waiters.handle_settled(repeated, Replayed(200, b"{}"))
+    assert waiting.tries == [first, repeated]
+    waiting.waiters.leave(other)
+    assert waiting.waiters._repeated == {}
 
 
 def test_a_task_that_is_offered_while_a_waiter_claims_in_another_batch_is_not_lost(waiting):

@@ -184,5 +184,5 @@ class NameWaiters(Waiters):
     def _clear_wakeup(self, ticket: Ticket) -> None:
         """Do nothing: the queue's state changes when the ticket keeps waiting or leaves."""
 
-    def _mark_last_try(self, ticket: Ticket) -> None:
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
         self._restrict(ticket)

@@ -149,7 +149,7 @@ class ReservationWaiters(Waiters):
     def _clear_wakeup(self, ticket: Ticket) -> None:
         """Do nothing: a ticket is not woken for anything in particular."""
 
-    def _mark_last_try(self, ticket: Ticket) -> None:
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
         """Do nothing: `is_submitted` of the ticket is the only record."""
 
     def _leave_row(self, ticket: Ticket) -> Ticket:

@@ -255,7 +255,7 @@ class TaskWaiters(Waiters):
         self._probes.discard(ticket)
         self._woken_for.pop(ticket, None)
 
-    def _mark_last_try(self, ticket: Ticket) -> None:
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
         """Do nothing: `is_submitted` of the ticket is the only record."""
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:
