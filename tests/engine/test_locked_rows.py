@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import Refused, StoreUnavailable
 from holdfast.core.lease import Lease
 from holdfast.core.task import PENDING, Task
 from holdfast.engine.batches import locked_rows
@@ -181,11 +181,11 @@ def test_a_caller_that_left_is_granted_nothing_when_the_tasks_are_unlocked(opene
     engine, futures = started(opened("postgres")), Futures()
     engine.call(create("t1"))
     with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):
-        ticket, _ = futures.send(engine, take("work", once=once("key")), 60)
+        ticket, waiting = futures.send(engine, take("work", once=once("key")), 60)
         wait_until(lambda: ticket.locked_until is not None, seconds=10)
         engine.leave(ticket)
         assert isinstance(engine.call(take("work", once=once("key"))), Empty)
-    wait_until(lambda: all(lane._locked_rows.pause is None for lane in engine.lanes.all), seconds=10)
+    assert isinstance(waiting.exception(timeout=10), Refused)
     assert [task.state for task in every(engine.store, Task)] == [PENDING]
 
 
