@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+import time
 
 import pytest
 
@@ -13,6 +14,7 @@ from holdfast.core.lease import DONE
 from holdfast.core.plan import DAY
 from holdfast.core.row import SECOND
 from holdfast.engine.verbs.job_claims import Claimed, Done, HeldAny
+from holdfast.engine.waiting.names import FAR_SECONDS
 from tests.support import ACCOUNT, a_lease, claim, claim_any, once, put, release, run, transact, wait_until
 
 
@@ -144,6 +146,22 @@ def test_a_waiter_whose_time_is_over_gets_the_holders_and_keeps_its_place(engine
     engine.call(release("a", "l-a"))
     wait_until(lambda: again.outcome is not None, 5)
     assert again.outcome.lease.id == "a"
+
+
+def test_a_waiter_gets_a_done_job_when_its_time_is_over(engine):
+    engine.call(release("b", "l-b", how=DONE, done_for=SECOND // 2))
+    waiter = Waiter(engine, claim_any("a", "b", lease_id="w1"))
+    queued(engine, 1, 1, 0)
+    wait_until(lambda: waiter.outcome is not None, 5)
+    assert waiter.outcome.lease.id == "b"
+
+
+def test_a_job_that_is_done_for_long_keeps_no_alarm(engine):
+    """Each claim that waits would leave one for days."""
+    engine.call(release("b", "l-b", how=DONE, done_for=DAY))
+    waiter = Waiter(engine, claim_any("a", "b", lease_id="w1"), 0.05)
+    wait_until(lambda: waiter.outcome is not None, 5)
+    assert all(moment < time.monotonic() + FAR_SECONDS for moment, *_ in engine._timer._heap)
 
 
 def test_when_all_are_done_the_waiters_learn_it(engine):

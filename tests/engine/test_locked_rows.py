@@ -9,14 +9,16 @@ from contextlib import contextmanager
 import psycopg
 import pytest
 
-from holdfast.core.errors import StoreUnavailable
+from holdfast.core.errors import Refused, StoreUnavailable
 from holdfast.core.lease import Lease
+from holdfast.core.task import PENDING, Task
 from holdfast.engine.batches import locked_rows
 from holdfast.engine.expiry import ExpireLease
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.engine.verbs.jobs import Changed
 from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
+from holdfast.engine.verbs.tasks.claiming import Empty
 from holdfast.store.contract import RowsLocked
 from holdfast.store.postgres import transaction as postgres_transaction
 from tests.support import (
@@ -163,6 +165,28 @@ def test_a_waiting_claim_whose_tasks_stay_locked_goes_on_waiting_and_may_meet_lo
         wait_until(lambda: ticket.is_waiting and ticket.locked_until is None, seconds=10)
         assert not waiting.done()
     assert [outcome.taken[0].task.id for outcome in results([waiting])] == ["t1"]
+
+
+def test_a_claim_that_finds_only_locked_tasks_is_answered_when_its_time_is_over(opened, started, database):
+    engine = started(opened("postgres"))
+    engine.call(create("t1"))
+    with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):
+        began = time.monotonic()
+        assert isinstance(engine.call(take("work"), wait_seconds=0.2), Empty)
+        assert time.monotonic() - began < locked_rows.LOCK_RETRY_SECONDS / 2
+
+
+def test_a_caller_that_left_is_granted_nothing_when_the_tasks_are_unlocked(opened, started, database):
+    """It may have asked again without waiting, and have been told that there is nothing."""
+    engine, futures = started(opened("postgres")), Futures()
+    engine.call(create("t1"))
+    with other_transaction(database, "SELECT FROM tasks WHERE id = 't1' FOR UPDATE"):
+        ticket, waiting = futures.send(engine, take("work", once=once("key")), 60)
+        wait_until(lambda: ticket.locked_until is not None, seconds=10)
+        engine.leave(ticket)
+        assert isinstance(engine.call(take("work", once=once("key"))), Empty)
+    assert isinstance(waiting.exception(timeout=10), Refused)
+    assert [task.state for task in every(engine.store, Task)] == [PENDING]
 
 
 @pytest.mark.parametrize("types", [(), ("work",)])

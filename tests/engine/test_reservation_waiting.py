@@ -17,10 +17,12 @@ from holdfast.core.reservation.row import (
     Reservation,
 )
 from holdfast.core.row import SECOND
+from holdfast.engine.command import Once
 from holdfast.engine.engine import Engine
 from holdfast.engine.sweep import expiry_command
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import FilesHeld, LeaveWait, RefreshWaits
+from tests.engine.test_reservations import render_reserved
 from tests.proof_size import sized
 from tests.reservation_agents import check_grants, run_agents, some_patterns
 from tests.reservation_commands import release_paths, reserve
@@ -251,6 +253,18 @@ def test_a_caller_whose_time_is_over_keeps_its_place(engine):
     engine.call(release_paths("a"))
     assert type(again.wait()) is Reserved
     assert later.outcome is None
+
+
+def test_a_repeated_call_that_gets_the_answer_of_the_first_is_in_nobodys_way(engine):
+    engine.call(reserve("a", "x/1"))
+    same = Once("key-1", "body-1", render_reserved)
+    first = Waiter(engine, waits("w1", "x/", once=same))
+    queued(engine, 1)
+    repeated = Waiter(engine, waits("w2", "x/", once=same))
+    queued(engine, 2)
+    engine.call(release_paths("a"))
+    assert [waiter.wait().row.id for waiter in (first, repeated)] == ["w1", "w1"]
+    wait_until(lambda: not waited_until(engine.store), WAIT_LIFETIME / SECOND / 2)
 
 
 def test_a_caller_that_disconnects_is_in_nobodys_way(engine):

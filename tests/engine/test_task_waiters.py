@@ -6,9 +6,10 @@ import threading
 import time
 
 import pytest
+from msgspec.structs import replace
 
-from holdfast.core.errors import Draining, SessionExpired, TooManyWaiters
-from holdfast.engine.command import Once
+from holdfast.core.errors import Draining, SessionExpired, StoreUnavailable, TooManyWaiters
+from holdfast.engine.command import Once, Replayed
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.timer import Timer
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty, GrantedTask
@@ -123,6 +124,18 @@ def test_two_waiters_under_one_idempotency_key_do_not_join_one_batch(waiting):
     tickets = [waiting.enter("work", once=once) for _ in range(2)]
     assert waiting.waiters.join({WORK: 2}, 10, set()) == tickets[:1]
     assert waiting.waiters.join({WORK: 2}, 10, {(ACCOUNT, "key")}) == []
+
+
+def test_a_repeated_claim_tries_when_the_first_is_granted_and_finds_its_stored_answer(waiting):
+    once = Once("key", "fingerprint", lambda outcome: (200, b"{}"))
+    first, other, repeated = waiting.enter("work", once=once), waiting.enter("work"), waiting.enter("work", once=once)
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [first, repeated]
+    waiting.waiters.handle_settled(repeated, Replayed(200, b"{}"))
+    assert waiting.tries == [first, repeated]
+    waiting.waiters.leave(other)
+    assert waiting.waiters._repeated == {}
 
 
 def test_a_task_that_is_offered_while_a_waiter_claims_in_another_batch_is_not_lost(waiting):
@@ -268,6 +281,15 @@ def test_a_task_that_a_woken_waiter_did_not_take_is_offered_to_the_next(waiting,
     assert waiting.tries == ([first, second] if next_one_tries else [first])
 
 
+@pytest.mark.parametrize("outcome", [SessionExpired("over"), StoreUnavailable("gone"), found("other")])
+def test_a_task_goes_to_the_next_one_if_the_woken_one_left_and_did_not_take_it(waiting, outcome):
+    first, second = waiting.enter("work", "other"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.leave(first)
+    waiting.waiters.handle_settled(first, outcome)
+    assert waiting.tries == [first, second]
+
+
 def test_a_task_offered_during_a_try_goes_to_the_next_one_if_the_second_try_takes_another(waiting):
     first = Ticket(take("work", "other"), Keep(), deadline=time.monotonic() + 60)
     waiting.waiters.handle_not_granted(first, EMPTY)
@@ -285,6 +307,19 @@ def test_a_place_in_a_full_queue_wakes_who_waits_for_its_type_or_for_any(waiting
     ticket = waiting.enter(*types, closed=("work",))
     waiting.waiters.reopen({WORK[:2]: 1})
     assert waiting.tries == [ticket]
+
+
+def test_a_place_that_becomes_free_during_the_try_that_found_the_queue_full_is_not_missed(waiting):
+    """PostgreSQL has two lanes: the one that made room may report that before the one that found none."""
+    first, second = waiting.enter("work"), waiting.enter("work")
+    waiting.waiters.offer({WORK: 1})
+    waiting.waiters.reopen({WORK[:2]: 1})
+    waiting.waiters.handle_not_granted(first, replace(EMPTY, closed=("work",)))
+    assert waiting.tries == [first, first]
+    waiting.waiters.handle_not_granted(first, replace(EMPTY, closed=("work",)))
+    waiting.waiters.reopen({WORK[:2]: 1})
+    waiting.waiters.handle_settled(first, FOUND)
+    assert waiting.tries == [first, first, first, second]
 
 
 def test_a_waiter_that_finds_nothing_keeps_its_position(waiting):

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.transport.fronts.forwarding import MAX_BUFFERED, EngineConnection, Forwarder
+import pytest
+
+from holdfast.settings import Settings
+from holdfast.transport.fronts import forwarding
+from holdfast.transport.fronts.forwarding import IDLE_SECONDS, MAX_BUFFERED, EngineConnection, Forwarder
+from holdfast.transport.http.server import make_config
 
 SCOPE = {
     "method": "GET",
@@ -77,3 +82,43 @@ def test_after_a_caller_that_left_the_next_one_on_its_connection_gets_an_answer(
     asyncio.run(run())
     assert [message.get("status") for message in sent] == [200, None, None]
     assert len(gone) == 1
+
+
+@pytest.mark.parametrize(("seconds", "connections"), [(30.0, 1), (0.1, 2)])
+def test_a_connection_that_the_engine_may_have_given_up_is_not_used_again(tmp_path, monkeypatch, seconds, connections):
+    """A request on it would be cut off after some seconds, and its caller told that the outcome is unknown."""
+    path, made = str(tmp_path / "engine"), []
+    monkeypatch.setattr(forwarding, "IDLE_SECONDS", seconds)
+
+    async def serve(reader, writer):
+        made.append(writer)
+        while await reader.readline():
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(answer(b"{}"))
+        writer.close()
+
+    async def forward(forwarder):
+        requests, sent = [REQUEST], []
+
+        async def receive():
+            return requests.pop() if requests else await asyncio.Future()
+
+        async def send(message):
+            sent.append(message)
+
+        await asyncio.wait_for(forwarder.forward(SCOPE, receive, send), 3)
+        assert sent[0]["status"] == 200
+
+    async def run():
+        forwarder = Forwarder(path, on_caller_left=lambda _: None)
+        async with await asyncio.start_unix_server(serve, path):
+            await forward(forwarder)
+            await asyncio.sleep(0.2)
+            await forward(forwarder)
+            forwarder.close()
+            for writer in made:
+                await asyncio.wait_for(writer.wait_closed(), 3)
+
+    asyncio.run(run())
+    assert len(made) == connections
+    assert make_config(None, Settings()).timeout_keep_alive > IDLE_SECONDS

@@ -281,8 +281,8 @@ class Lane:
 
     def _waits_for_locked_tasks(self, ticket: Ticket, outcome: Any) -> bool:
         """Set aside a waiting claim that found only locked tasks: nobody is notified when they are unlocked."""
-        is_waiting = ticket.deadline is not None and not ticket.is_last_try and found_no_task(ticket, outcome)
-        return is_waiting and self._locked_rows.set_aside(ticket)
+        has_time = ticket.deadline is not None and not ticket.is_last_try and time.monotonic() < ticket.deadline
+        return has_time and found_no_task(ticket, outcome) and self._locked_rows.set_aside(ticket)
 
 
 class _NoSink:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
-from holdfast.core.errors import UnknownKey
+from holdfast.core.errors import Refused, UnknownKey
 from holdfast.core.principal import Principal, accepts_key
 from holdfast.core.row import Instant, Key
 from holdfast.engine.command import Command, Queue
@@ -101,7 +101,12 @@ class Ticket:
         return replace(needs, rows=(*needs.rows, (Principal.table, self.key.account, self.key.principal)))
 
     def run(self, view: View) -> Any:
-        """Run its command; after a wait, only if the caller's key still works."""
+        """Run its command; after a wait, only if the caller's key still works.
+
+        A caller that left while rows were locked gets nothing: it may have asked again, and found nothing.
+        """
+        if self.is_caller_gone and self.locked_until is not None:
+            raise Refused("the caller has left")
         if self.key is not None and self.is_waiting:
             self.key.check(view.find(Principal, self.key.account, self.key.principal), view.now)
         return self.command.run(view, may_wait=self.deadline is not None and not self.is_last_try)

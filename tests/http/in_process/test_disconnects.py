@@ -8,6 +8,7 @@ from holdfast.core.event import Cause
 from holdfast.core.task import PENDING, Task
 from holdfast.engine.verbs.tasks.creating import CreateTask
 from holdfast.settings import Settings
+from holdfast.transport.http import submission
 from tests.http.in_process_app import InProcessApp
 from tests.support import wait_until
 
@@ -39,16 +40,47 @@ def test_a_grant_that_arrives_together_with_the_disconnect_is_released():
     async def claim():
         app.ctx.open()
         await app.app(post_scope("/v1/jobs/deploy/claim"), receive, send)
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            history = app.engine.read(lambda reader: reader.history("default", "lease:deploy"))
-            if len(history) > 1:
-                break
-            await asyncio.sleep(0.01)
-        return [event.kind for event in history]
+        return await asyncio.to_thread(kinds_of_events, app, 2)
 
     assert app.runner.run(claim()) == ["lease.claimed", "lease.undelivered"]
     app.close()
+
+
+def test_a_grant_that_arrives_together_with_the_cancellation_of_its_call_is_released(monkeypatch):
+    """A caller over MCP that disconnects is not seen to do so: its call is cancelled."""
+    app = InProcessApp(Settings(root_key=KEY))
+    messages = [{"type": "http.request", "body": BODY}]
+
+    async def cancel():
+        asyncio.current_task().cancel()
+        await asyncio.sleep(0)
+
+    async def receive():
+        return messages.pop() if messages else await asyncio.Event().wait()
+
+    async def send(_):
+        pass
+
+    async def claim():
+        app.ctx.open()
+        call = asyncio.ensure_future(app.app(post_scope("/v1/jobs/deploy/claim"), receive, send))
+        await asyncio.wait({call}, timeout=10)
+        assert call.cancelled()
+        return await asyncio.to_thread(kinds_of_events, app, 2)
+
+    monkeypatch.setattr(submission, "let_disconnect_arrive", cancel)
+    assert app.runner.run(claim()) == ["lease.claimed", "lease.undelivered"]
+    app.close()
+
+
+def kinds_of_events(app, count):
+    """What happened to the job, as soon as there are so many events."""
+
+    def read():
+        return [event.kind for event in app.engine.read(lambda reader: reader.history("default", "lease:deploy"))]
+
+    wait_until(lambda: len(read()) == count, 10)
+    return read()
 
 
 async def claim_task(app, body, gone=None):
@@ -103,8 +135,9 @@ def test_a_claim_that_is_repeated_without_waiting_leaves_the_queue():
 
 
 def test_a_claim_that_is_repeated_for_another_time_gets_the_task_of_the_first():
-    app = InProcessApp(Settings(root_key=KEY))
+    app, began = InProcessApp(Settings(root_key=KEY)), time.monotonic()
     (first, repeated), task = app.runner.run(repeat_while_it_waits(app, b'{"types": ["work"], "wait_seconds": 9}'))
+    assert time.monotonic() - began < 5, "both are answered at the grant"
     assert (first[0], repeated[0]) == (200, 200)
     assert first[1]["leaseId"] == repeated[1]["leaseId"]
     assert task.attempt == 1

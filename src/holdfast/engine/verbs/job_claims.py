@@ -45,11 +45,13 @@ class HeldAny(Held, frozen=True, kw_only=True):
     """Others hold every one of several jobs; `lease` is the one that ends first."""
 
     all_held: tuple[Lease, ...]
+    done: tuple[Lease, ...] = ()
+    """Those that are done for a while, and may be claimed after that."""
 
     @property
     def leases(self) -> tuple[Lease, ...]:
         """Every lease that the caller may wait for."""
-        return self.all_held
+        return (*self.all_held, *self.done)
 
 
 class Claiming(Command[LeaseOutcome], frozen=True, kw_only=True):
@@ -221,7 +223,8 @@ class ClaimAnyJob(Claiming, frozen=True, kw_only=True):
         if not held:
             return done[0]
         first = min(held, key=lambda lease: lease.expires_at or lease.available_at or view.now)
-        return HeldAny(lease=first, now=view.now, all_held=tuple(held))
+        for_a_while = tuple(each.lease for each in done if each.lease.done_until is not None)
+        return HeldAny(lease=first, now=view.now, all_held=tuple(held), done=for_a_while)
 
 
 def _claimed(lease: Lease, view: View, lease_id: str, *, replayed: bool = False) -> Claimed:

@@ -70,15 +70,15 @@ class AllWaiters:
     def _follow_names(
         self, ticket: Ticket, outcome: Held, committed: Committed, expect: Expect, *, is_new: bool
     ) -> None:
-        """Make sure that the heads of queues try when the holders' leases expire."""
+        """Make sure that the heads of queues try when the holders' leases expire, and when a name is free again."""
         if is_new:
             # A release after the answer and before the ticket joined the queue woke no ticket: try once more.
             self.names.wake([key for key in ticket.wait_keys if self.names.length(key) == 1])
         for lease in outcome.leases:
             if lease.expires_at is not None:
                 expect(lease.expires_at, committed.now)
-            elif lease.available_at is not None:  # a delay ends by itself, without a commit
-                self.names.wake_later(lease.key, (lease.available_at - committed.now) / SECOND)
+            elif free_at := max(lease.available_at or 0, lease.done_until or 0):  # that comes without a commit
+                self.names.wake_later(lease.key, (free_at - committed.now) / SECOND)
 
     def wake(self, committed: Committed) -> None:
         """Wake those that a committed batch concerns."""

@@ -26,6 +26,8 @@ from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 MAX_OF_NAME = 1_000
 CLOCK_MARGIN = 0.002
 """Seconds added to a wait, so that the moment has certainly passed by the store's clock."""
+FAR_SECONDS = 120.0
+"""A later moment wakes nobody: a caller waits for a minute at most, and when it leaves the next one tries."""
 
 
 class NameQueue:
@@ -95,8 +97,9 @@ class NameWaiters(Waiters):
         self._submit_all(heads)
 
     def wake_later(self, key: Key, seconds: float) -> None:
-        """Let the head of a queue try when the name's delay is over."""
-        self._timer.at(time.monotonic() + seconds + CLOCK_MARGIN, partial(self.wake, [key]))
+        """Let the head of a queue try when the name's delay is over, or its time as a done job."""
+        if seconds <= FAR_SECONDS:
+            self._timer.at(time.monotonic() + seconds + CLOCK_MARGIN, partial(self.wake, [key]))
 
     def _wake_head(self, key: Key) -> list[Ticket]:
         queue = self._queues.get(key)
@@ -181,5 +184,5 @@ class NameWaiters(Waiters):
     def _clear_wakeup(self, ticket: Ticket) -> None:
         """Do nothing: the queue's state changes when the ticket keeps waiting or leaves."""
 
-    def _mark_last_try(self, ticket: Ticket) -> None:
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
         self._restrict(ticket)

@@ -138,10 +138,10 @@ class ReservationWaiters(Waiters):
         return replace(outcome, waiting_id=ticket.place) if isinstance(outcome, FilesHeld) else outcome
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:
-        """Remove a ticket; one that was refused waits no more in the store either."""
+        """Remove a ticket; one that was not granted its own row waits no more in the store either."""
         place, ticket.place = ticket.place, None
         tries = self._remove(ticket)
-        if place is not None and not isinstance(outcome, Reserved):
+        if place is not None and not (isinstance(outcome, Reserved) and outcome.row.id == place):
             ticket.place = place
             tries.append(self._leave_row(ticket))
         return tries
@@ -149,7 +149,7 @@ class ReservationWaiters(Waiters):
     def _clear_wakeup(self, ticket: Ticket) -> None:
         """Do nothing: a ticket is not woken for anything in particular."""
 
-    def _mark_last_try(self, ticket: Ticket) -> None:
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
         """Do nothing: `is_submitted` of the ticket is the only record."""
 
     def _leave_row(self, ticket: Ticket) -> Ticket:

@@ -39,7 +39,7 @@ class TaskWaiters(Waiters):
         """The tickets of each queue, by their capabilities, with their positions."""
         self._positions: dict[Ticket, int] = {}
         self._woken_for: dict[Ticket, Offered] = {}
-        """The queue whose new task a ticket was woken for."""
+        """The queue whose new task a ticket was woken for, until its claim is answered, also if its caller has left."""
         self._probes: set[Ticket] = set()
         """Tickets that try because another process may have created tasks."""
         self._owed: dict[Ticket, Offered] = {}
@@ -53,9 +53,12 @@ class TaskWaiters(Waiters):
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
         """Handle a claim that found no task: it waits for those that require no more than it was made with."""
         if isinstance(outcome, Empty):
-            self._closed.update((ticket.command.account, name) for name in outcome.closed)
+            closed = {(ticket.command.account, name) for name in outcome.closed}
             if not ticket.is_waiting:
                 ticket.capabilities = outcome.capabilities
+            elif not closed <= self._closed:  # a place that became free during this try was not reported to it
+                ticket.try_again = True
+            self._closed |= closed
         super().handle_not_granted(ticket, outcome)
 
     def offer(self, queues: Mapping[Offered, int], failing: Workers = NO_WORKERS) -> None:
@@ -223,7 +226,6 @@ class TaskWaiters(Waiters):
         return [ticket]
 
     def _dequeue(self, ticket: Ticket) -> list[Ticket]:
-        self._woken_for.pop(ticket, None)
         owed = self._owed.pop(ticket, None)
         del self._positions[ticket]
         for queue in ticket.queues:
@@ -253,7 +255,7 @@ class TaskWaiters(Waiters):
         self._probes.discard(ticket)
         self._woken_for.pop(ticket, None)
 
-    def _mark_last_try(self, ticket: Ticket) -> None:
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
         """Do nothing: `is_submitted` of the ticket is the only record."""
 
     def _settle(self, ticket: Ticket, outcome: Any) -> list[Ticket]:

@@ -53,6 +53,8 @@ class Waiters(ABC):
         self._draining = False
         self._by_account: Counter[str] = Counter()
         """How many wait, by account; only accounts with waiters have an entry."""
+        self._repeated: dict[tuple[str, str], list[Ticket]] = {}
+        """Those with an Idempotency-Key, by account and key."""
 
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
         """Handle a claim that was not granted: start waiting, keep waiting, or give up after the last try."""
@@ -78,6 +80,8 @@ class Waiters(ABC):
         with self._lock:
             ticket.is_submitted = False
             tries = self._settle(ticket, outcome)
+            if not isinstance(outcome, BaseException):
+                tries += self._wake_repeated(ticket)
         self._submit_all(tries)
 
     def leave(self, ticket: Ticket) -> None:
@@ -129,6 +133,8 @@ class Waiters(ABC):
             raise TooManyWaiters(f"{MAX_WAITERS} callers already wait on this server", retry_after=5)
         tries = self._enqueue(ticket)
         self._by_account[account] += 1
+        for key in ticket.command.once_keys():
+            self._repeated.setdefault(key, []).append(ticket)
         ticket.is_waiting = True
         ticket.command = ticket.waiting_command
         ticket.alarm = self._timer.at(ticket.deadline, partial(self._time_out, ticket))
@@ -142,11 +148,27 @@ class Waiters(ABC):
         if ticket.alarm is not None:
             ticket.alarm.cancel()
         tries = self._dequeue(ticket)
+        for key in ticket.command.once_keys():
+            self._repeated[key].remove(ticket)
+            if not self._repeated[key]:
+                del self._repeated[key]
         self._by_account[ticket.command.account] -= 1
         if not self._by_account[ticket.command.account]:
             del self._by_account[ticket.command.account]
         if not self._by_account:
             self._set_waiting(waiting=False)
+        return tries
+
+    def _wake_repeated(self, answered: Ticket) -> list[Ticket]:
+        """Let those try that wait under the key of an answered claim: each finds its stored answer, out of turn."""
+        tries = []
+        for ticket in [ticket for key in answered.command.once_keys() for ticket in self._repeated.get(key, ())]:
+            if ticket.is_submitted:
+                ticket.try_again = True
+            else:
+                ticket.is_submitted = True
+                self._mark_out_of_turn(ticket)
+                tries.append(ticket)
         return tries
 
     def _time_out(self, ticket: Ticket) -> None:
@@ -158,7 +180,7 @@ class Waiters(ABC):
             if ticket.is_submitted:
                 return  # the claim in the engine is the last one
             ticket.is_submitted = True
-            self._mark_last_try(ticket)
+            self._mark_out_of_turn(ticket)
         self._submit(ticket)
 
     def _submit_all(self, tickets: list[Ticket]) -> None:
@@ -196,8 +218,8 @@ class Waiters(ABC):
         """Clear the reason for which a ticket was woken, after its claim was not granted."""
 
     @abstractmethod
-    def _mark_last_try(self, ticket: Ticket) -> None:
-        """Record that the last claim of a waiting ticket is submitted."""
+    def _mark_out_of_turn(self, ticket: Ticket) -> None:
+        """Record that a claim of a waiting ticket is submitted although it may not be its turn."""
 
 
 def _refusal(ticket: Ticket, principal: Principal, now: Instant) -> UnknownKey | None:

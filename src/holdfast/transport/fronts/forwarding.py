@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from collections import deque
 from collections.abc import Callable, MutableMapping
 from itertools import count
@@ -21,6 +22,8 @@ PEER = b"x-holdfast-peer"
 MAX_BUFFERED = 256 * 1024
 """Bytes of an answer that the caller has not taken; more stay in the socket."""
 MAX_IDLE = 64
+IDLE_SECONDS = 60.0
+"""How long an idle connection may be used again. The engine gives it up after 75 s, and cuts it off 5 s later."""
 _FINAL = 200
 """Answers with a lower status are followed by another one."""
 _OWN = {PEER, b"connection", b"keep-alive", b"transfer-encoding", b"expect"}
@@ -48,6 +51,7 @@ class Forwarder:
             if connection.is_caller_gone:
                 self._on_caller_left(number)
             if connection.is_reusable and len(self._idle) < MAX_IDLE:
+                connection.idle_since = time.monotonic()
                 self._idle.append(connection)
             else:
                 connection.abort()
@@ -55,8 +59,9 @@ class Forwarder:
     async def _connect(self) -> EngineConnection:
         while self._idle:
             connection = self._idle.pop()
-            if not connection.is_lost:
+            if not connection.is_lost and time.monotonic() - connection.idle_since < IDLE_SECONDS:
                 return connection
+            connection.abort()
         try:
             _, made = await asyncio.get_running_loop().create_unix_connection(EngineConnection, self._path)
         except OSError as error:
@@ -151,6 +156,7 @@ class EngineConnection(asyncio.Protocol):
         """Whether its answer has arrived completely."""
         self.is_answering = False
         """Whether the caller gets the answer."""
+        self.idle_since = time.monotonic()
         self._keeps_alive = False
         self._transport: asyncio.Transport | None = None
         self._writable = asyncio.Event()

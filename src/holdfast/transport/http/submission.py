@@ -103,16 +103,16 @@ class Submission:
         waiting_key = _waiting_key(command)
         if command.once is not None:
             self._waiting.setdefault(waiting_key, []).append(end_wait)
+        is_gone = True  # until the opposite is known: the call may be cancelled, also at the moment of the grant
         try:
             await asyncio.wait({future, disconnect}, return_when=asyncio.FIRST_COMPLETED)
             await let_disconnect_arrive()
+            is_gone = disconnect.done()
         finally:
             if command.once is not None:
                 self._waiting[waiting_key].remove(end_wait)
                 if not self._waiting[waiting_key]:
                     del self._waiting[waiting_key]
-            # The caller disconnected, perhaps at the moment of the grant; or this server stops and cancels the request.
-            is_gone = disconnect.done() or not future.done()
             if is_gone:
                 self._engine.leave(ticket)
                 future.add_done_callback(lambda done: self._give_back(command, done))
