@@ -207,6 +207,16 @@ def test_claims_skip_damaged_tasks_at_the_head_of_their_queue(store, has_setting
     assert [granted.task.id for granted in outcome.taken] == ["t5"]
 
 
+@both
+@pytest.mark.parametrize("types", [("work",), ()])
+def test_damaged_tasks_hide_none_that_require_something_else_from_a_claim_with_many_capabilities(store, types):
+    transact(store, create("t0", payload="{}", requires="a"), create("t1", payload="{}", requires="b"))
+    with without_rules(store):
+        write(store, "UPDATE tasks SET payload = '{' WHERE id = 't0'")
+    (outcome,) = transact(store, take(*types, capabilities="a,b,c,d,e"))
+    assert [granted.task.id for granted in outcome.taken] == ["t1"]
+
+
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_blob_in_any_column_of_a_row_fails_no_other_command_of_its_batch(store):
     transact(store, *(claim(name, f"l-{name}") for name in ("good", "bad")), create("good"), create("bad"))
