@@ -111,6 +111,22 @@ def test_a_locked_task_of_a_queue_with_a_limit_for_each_key_is_skipped_and_repor
         assert ids(view) == ["t1", "t2"]
 
 
+@pytest.mark.parametrize("task_type", ["work", ""])
+def test_a_locked_task_without_a_key_is_reported_although_its_queue_has_a_limit_for_each_key(
+    postgres_store, other, task_type
+):
+    put(postgres_store, a_task("t1"), a_task("t2", concurrency_key="k"), a_claimed("t3", concurrency_key="k"))
+    put(postgres_store, Queue(ACCOUNT, "work", max_running_per_key=1))
+    with postgres_store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
+        view = View(second.load(claim_of(task_type)))
+        assert view.has_locked_tasks(second.count_claimable(claim_of(task_type)))
+    with other.transaction() as second:
+        view = View(second.load(claim_of(task_type)))
+        assert ids(view) == ["t1"]
+        assert not view.has_locked_tasks(second.count_claimable(claim_of(task_type)))
+
+
 @pytest.mark.parametrize("requires", [None, "gpu"])
 def test_a_locked_task_is_reported_to_a_claim_of_any_type_beside_a_queue_with_settings(postgres_store, other, requires):
     rows = [a_task(f"t{number}", requires=requires) for number in range(2)]

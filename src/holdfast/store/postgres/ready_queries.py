@@ -195,8 +195,8 @@ _ORDER = "ORDER BY priority DESC, place, id"
 def _near(where: str, words: str, able: str = "true") -> str:
     """Of the first tasks of a queue, in its order, those whose keys are not full, up to $5.
 
-    The first $6 of them are locked and loaded. After these come all of them, whether the queue goes on behind them, and
-    how many tasks of each key run.
+    The first $6 of them are locked and loaded. After these come all of them, whether the queue goes on behind them, how
+    many tasks of each key run, and the ids of the first tasks that have no key and require nothing.
     """
     tasks = f"FROM tasks WHERE account = $1 AND type = $2 AND ready AND {where} {_ORDER}"
     has_room = f"(concurrency_key IS NULL OR $3::bigint > 0 AND concurrency_key NOT IN ({_FULL_KEYS}))"
@@ -211,7 +211,9 @@ def _near(where: str, words: str, able: str = "true") -> str:
 _HEADS = (
     f"(SELECT coalesce(json_agg(json_build_array(id, concurrency_key, requires) {_ORDER}), '[]')::text FROM heads),"
     " CASE WHEN (SELECT count(*) FROM heads) < $5::bigint"
-    f" THEN EXISTS (SELECT {{0}} LIMIT 1 OFFSET {WINDOW}) ELSE true END, ({_COUNTS.replace('{}', '{{}}')})"
+    f" THEN EXISTS (SELECT {{0}} LIMIT 1 OFFSET {WINDOW}) ELSE true END, ({_COUNTS.replace('{}', '{{}}')}),"
+    " (SELECT coalesce(json_agg(id), '[]')::text FROM (SELECT id FROM tasks WHERE account = $1 AND type = $2 AND ready"
+    f" AND requires IS NULL AND concurrency_key IS NULL {_ORDER} LIMIT $6::bigint) AS plain)"
 )
 _KEYED, _ANY_SET = "requires IS NULL AND concurrency_key IS NOT NULL", "requires IS NOT NULL"
 KEYED_NEAR = _near(_KEYED, "NULL::text AS requires")  # which its index does not have, so rows would be read

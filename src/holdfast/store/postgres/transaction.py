@@ -144,7 +144,7 @@ class PostgresTransaction(RowLoading):
             },
             running=running,
             running_by_key={} if self._limited is None else running_by_key(self._limited.queues),
-            skipped=self._limited is not None and self._limited.has_skipped,
+            skipped=self._limited is not None and self._limited.has_skipped((*needs.ready, *self._of_types.ready)),
             held_tasks=dict(zip(needs.usage, map(number, metered[2::3]), strict=True)),
             wall=test_time or now,
         )
