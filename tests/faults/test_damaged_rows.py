@@ -16,7 +16,9 @@ from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
 from holdfast.engine.verify import verify
+from holdfast.engine.view import View
 from holdfast.settings import Settings
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.telemetry import metric_names
@@ -205,6 +207,26 @@ def test_claims_skip_damaged_tasks_at_the_head_of_their_queue(store, has_setting
     assert [granted.task.id for granted in outcome.taken] == ["t4"]
     (outcome,) = transact(store, take(limit=5, **able))
     assert [granted.task.id for granted in outcome.taken] == ["t5"]
+
+
+@pytest.mark.parametrize("kind", ["postgres"])
+@pytest.mark.parametrize("requires", [None, "gpu"])
+def test_a_claim_beside_damaged_tasks_is_told_of_one_that_another_server_has_locked(store, requires):
+    transact(store, *(create(f"t{number}", payload="{}", requires=requires) for number in range(3)))
+    with without_rules(store):
+        write(store, "UPDATE tasks SET payload = '{' WHERE id IN ('t0', 't1')")
+    requiring = ((ACCOUNT, "work", requires, ""),) if requires else ()
+    claim = AllNeeds.of([Needs(ready=((ACCOUNT, "work", 1),), requiring=requiring)])
+    other = PostgresStore(store._url, store.clock)
+    with store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=((Task.table, ACCOUNT, "t2"),))]))
+        view = View(second.load(claim))
+        assert view.has_locked_tasks(second.count_claimable(claim))
+    with other.transaction() as second:
+        view = View(second.load(claim))
+        assert view.next_ready(ACCOUNT, ("work",), requires or "").id == "t2"
+        assert not view.has_locked_tasks(second.count_claimable(claim))
+    other.close()
 
 
 @both

@@ -75,6 +75,7 @@ class PostgresTransaction(RowLoading):
         self._versions: dict[Key, int] = {}
         self._limited = None
         self._of_types = AllNeeds()
+        self._replaced = 0
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
@@ -170,7 +171,7 @@ class PostgresTransaction(RowLoading):
         limited = [] if self._limited is None else self._limited.queues
         chosen = {(queue.account, queue.type) for queue in limited}
         claims = (needs.without_queues(chosen), self._of_types.without_queues(chosen))
-        statements = [statement for each in claims for statement in count_statements(each, test_time)]
+        statements = [statement for each in claims for statement in count_statements(each, test_time, self._replaced)]
         counted: dict[tuple[str, str, str], int] = {}
         for found in self._run(*statements) if statements else ():
             for account, name, capabilities, total in found:
