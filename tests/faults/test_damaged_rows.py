@@ -15,6 +15,7 @@ from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
+from holdfast.engine.verbs.tasks.claiming import Empty
 from holdfast.engine.verify import verify
 from holdfast.engine.view import View
 from holdfast.settings import Settings
@@ -237,6 +238,20 @@ def test_damaged_tasks_hide_none_that_require_something_else_from_a_claim_with_m
         write(store, "UPDATE tasks SET payload = '{' WHERE id = 't0'")
     (outcome,) = transact(store, take(*types, capabilities="a,b,c,d,e"))
     assert [granted.task.id for granted in outcome.taken] == ["t1"]
+
+
+@both
+@pytest.mark.parametrize("requires", [None, "gpu"])
+def test_a_queue_with_damaged_settings_hides_no_task_of_another_from_a_claim_of_any_type(store, requires):
+    tasks = [create(f"t{number}", requires=requires) for number in range(4)]
+    transact(store, *tasks, create("u1", type="other", requires=requires))
+    put(store, Queue(ACCOUNT, "work"))
+    with without_rules(store):
+        write(store, "UPDATE queues SET changed_at = -1")
+    able = {"capabilities": requires or ""}
+    outcomes = transact(store, take("work", **able), take(**able))
+    assert isinstance(outcomes[0], Empty), "nobody knows its limits"
+    assert [granted.task.id for granted in outcomes[1].taken] == ["u1"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])

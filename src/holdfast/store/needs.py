@@ -97,13 +97,13 @@ class AllNeeds(msgspec.Struct):
     answers: list[tuple[str, str]] = []
     usage: list[str] = []
 
-    def split_accounts(self, queues: Iterable[Queue]) -> list[str]:
-        """The accounts with claims of any type and with these queues that have settings.
+    def split_accounts(self, queues: Iterable[tuple[str, str]]) -> list[str]:
+        """The accounts with claims of any type and with these queues that have settings: (account, type).
 
         There, claims of any type load tasks of each type: a queue may be closed, or a command of the batch may close
         it, and its tasks must not hide those of others.
         """
-        limited = {queue.account for queue in queues}
+        limited = {account for account, _ in queues}
         return sorted({account for account, task_type, _ in self.ready if not task_type and account in limited})
 
     def limits_to_set(self, queue: Queue) -> list[int]:

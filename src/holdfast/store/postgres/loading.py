@@ -38,7 +38,7 @@ class RowLoading:
     ) -> Instant:
         """Count what runs in the queues with settings, and load for claims of any type beside them."""
         queues = rows.queues()
-        accounts = needs.split_accounts(queues)
+        accounts = needs.split_accounts(rows.queue_names())
         limited = ConcurrencyLoading(self._run, rows, needs, test_time)
         statements = queue_statements(queues, accounts, test_time)
         counted, *listed = self._run(*statements, *limited.statements)

@@ -121,7 +121,7 @@ class PostgresTransaction(RowLoading):
         if rows.answers:
             self._check_absent(rows.known, needs)
         running: dict[tuple[str, str], int] = {}
-        opened = self._load_open_queues(rows, needs, running, test_time) if rows.queues() else 0
+        opened = self._load_open_queues(rows, needs, running, test_time) if rows.queue_names() else 0
         replaced = self._replace_damaged_ready(rows, needs, test_time)
         dependents = {} if not needs.dependents else self._load_dependents(rows, needs)
         more = self._load_more(rows, subjects, found.pop() if versions else None)

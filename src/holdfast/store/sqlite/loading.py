@@ -46,7 +46,7 @@ class RowLoading:
         if not needs.ready:
             return
         closed = needs.closed_queues(rows.queues(), running, rows.rows.values())
-        split = needs.split_accounts(rows.queues())
+        split = needs.split_accounts(rows.queue_names())
         needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
         self._add_ready(rows, needs.ready)
         if needs.requiring:
