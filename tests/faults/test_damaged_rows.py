@@ -246,12 +246,21 @@ def test_a_queue_with_damaged_settings_hides_no_task_of_another_from_a_claim_of_
     tasks = [create(f"t{number}", requires=requires) for number in range(4)]
     transact(store, *tasks, create("u1", type="other", requires=requires))
     put(store, Queue(ACCOUNT, "work"))
-    with without_rules(store):
-        write(store, "UPDATE queues SET changed_at = -1")
+    write(store, "UPDATE queues SET changed_at = -1")
     able = {"capabilities": requires or ""}
     outcomes = transact(store, take("work", **able), take(**able))
     assert isinstance(outcomes[0], Empty), "nobody knows its limits"
     assert [granted.task.id for granted in outcomes[1].taken] == ["u1"]
+
+
+@both
+def test_no_task_of_a_queue_with_damaged_settings_is_claimed_by_id(store):
+    transact(store, create("t1"), create("u1", type="other"))
+    put(store, Queue(ACCOUNT, "work", paused=True))
+    write(store, "UPDATE queues SET changed_at = -1")
+    refused, claimed = transact(store, take_this("t1"), take_this("u1"))
+    assert isinstance(refused, DamagedRow)
+    assert [granted.task.id for granted in claimed.taken] == ["u1"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])
