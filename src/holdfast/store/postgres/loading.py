@@ -30,6 +30,8 @@ class RowLoading:
     """The queues with a limit for each concurrency key, once they were loaded."""
     _of_types: AllNeeds
     """The claims of any type beside queues with settings, as claims of each type that was loaded for them."""
+    _split: list[str]
+    """The accounts of these claims."""
     _replaced: int
     """How many ready tasks more than wanted were loaded of each queue, in the place of damaged ones."""
 
@@ -38,7 +40,7 @@ class RowLoading:
     ) -> Instant:
         """Count what runs in the queues with settings, and load for claims of any type beside them."""
         queues = rows.queues()
-        accounts = needs.split_accounts(rows.queue_names())
+        self._split = accounts = needs.split_accounts(rows.queue_names())
         limited = ConcurrencyLoading(self._run, rows, needs, test_time)
         statements = queue_statements(queues, accounts, test_time)
         counted, *listed = self._run(*statements, *limited.statements)

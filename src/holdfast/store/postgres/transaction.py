@@ -74,7 +74,7 @@ class PostgresTransaction(RowLoading):
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
         self._limited = None
-        self._of_types = AllNeeds()
+        self._of_types, self._split = AllNeeds(), list[str]()
         self._replaced = 0
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
@@ -170,7 +170,8 @@ class PostgresTransaction(RowLoading):
         # In queues with a limit for each key tasks are chosen, and those that are locked are known.
         limited = [] if self._limited is None else self._limited.queues
         chosen = {(queue.account, queue.type) for queue in limited}
-        claims = (needs.without_queues(chosen), self._of_types.without_queues(chosen))
+        split = {(account, "") for account in self._split}
+        claims = (needs.without_queues(chosen | split), self._of_types.without_queues(chosen))
         statements = [statement for each in claims for statement in count_statements(each, test_time, self._replaced)]
         counted: dict[tuple[str, str, str], int] = {}
         for found in self._run(*statements) if statements else ():
