@@ -143,6 +143,20 @@ def test_an_offered_task_is_taken_over_in_a_full_queue(store):
     assert run(store, OpenQueue(**BASE, type="work")).running == 1
 
 
+def test_waiting_claims_get_the_tasks_behind_those_whose_deadline_has_passed(memory, clock, started):
+    engine, sink = started(memory), Futures()
+    for number in range(6):
+        overdue = {"deadline_at": clock.now + 10 * SECOND} if number < 2 else {}
+        engine.call(create(f"t{number}", **overdue))
+    clock.advance(10)
+    waiting = []
+    for number, types in enumerate([("work",), (), ("work", "other"), ("work",)]):
+        waiting.append(sink.send(engine, take(*types, seed=f"w{number}"), 30)[1])
+        wait_until(lambda number=number: engine.task_waiters.size(ACCOUNT) == number + 1)
+    engine.sweep.wake()
+    assert sorted(taken(outcome.result(5))[0] for outcome in waiting) == ["t2", "t3", "t4", "t5"]
+
+
 def test_waiting_claims_get_the_places_that_become_free_and_all_when_a_queue_is_resumed(memory, started):
     engine, sink = started(memory), Futures()
     for command in (*set_queue(max_running=1), *(create(f"t{n}") for n in range(4)), take("work", seed="first")):

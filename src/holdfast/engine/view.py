@@ -128,6 +128,10 @@ class View:
                 raise error
         return self._indexes.task_under(account, unique_key)
 
+    def overdue_types(self, account: str) -> list[str]:
+        """The types of loaded tasks that nobody may claim any more, and that may hide others until the sweep."""
+        return sorted(self._ready.overdue.get(account, ()))
+
     def has_locked_tasks(self, counted: dict[tuple[str, str, str], int]) -> bool:
         """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""
         rows = (row for row in self._loaded.values() if isinstance(row, Task) and is_in_queue(row, self.wall))

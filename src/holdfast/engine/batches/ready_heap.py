@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 
 from holdfast.core.row import Instant, Key, Row
-from holdfast.core.task import Task, is_claimable, queue_order
+from holdfast.core.task import Task, is_claimable, is_in_queue, queue_order
 from holdfast.core.task.capabilities import may_take
 
 Entry = tuple[int, Instant, str]
@@ -30,12 +30,16 @@ class ReadyHeap:
         """By account, type and required words."""
         self._without_room: dict[tuple[str, str, str], list[Key]] = {}
         """By account, type and concurrency key: tasks that were set aside."""
+        self.overdue: dict[str, set[str]] = {}
+        """By account: the types of tasks that stand in their queue although their deadline has passed."""
 
     def add(self, task: Task) -> None:
         """Add the task if it is claimable."""
         if is_claimable(task, self._now):
             sets = self._heaps.setdefault(task.account, {}).setdefault(task.type, {})
             heapq.heappush(sets.setdefault(task.requires or "", []), queue_order(task))
+        elif is_in_queue(task, self._now):
+            self.overdue.setdefault(task.account, set()).add(task.type)
 
     def first(self, account: str, types: tuple[str, ...], capabilities: str, closed: Container[str]) -> Task | None:
         """The first claimable task of these queues, or of all, that requires no more than these capabilities.

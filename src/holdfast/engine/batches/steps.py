@@ -15,7 +15,7 @@ from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, indexed_prefixes
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import CLAIMED, FAILED, Task, deadline, dependency_edges
+from holdfast.core.task import CLAIMED, FAILED, LIVE_STATES, Task, deadline, dependency_edges
 from holdfast.core.task.queue import Queue
 from holdfast.store.changes import Changes
 
@@ -139,7 +139,7 @@ def reopened_queues(steps: list[Step]) -> dict[tuple[str, str], int]:
     found: defaultdict[tuple[str, str], int] = defaultdict(int)
     for step in steps:
         if isinstance(step.after, Task) and isinstance(step.before, Task):
-            if step.before.state == CLAIMED and step.after.state != CLAIMED:
+            if step.before.state in LIVE_STATES and step.after.state not in {CLAIMED, step.before.state}:
                 found[step.after.account, step.after.type] += 1
         elif isinstance(step.after, Queue):
             found[step.after.account, step.after.id] += 0
