@@ -15,6 +15,7 @@ from holdfast.core.task import CLAIMED
 from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.engine.verbs.tasks.claiming import Claimed
+from holdfast.engine.waiting.tasks import TaskWaiters
 from tests.proof_size import sized
 from tests.support import ACCOUNT, Futures, check_log, every, run, transact, wait_until
 from tests.task_commands import (
@@ -141,6 +142,19 @@ def test_an_offered_task_is_taken_over_in_a_full_queue(store):
     transact(store, *set_queue(max_running=1), create("t1"), take("work"), offer_task("t1"))
     assert taken(run(store, take_this("t1", seed="s2", offer="code-1"))) == ["t1"]
     assert run(store, OpenQueue(**BASE, type="work")).running == 1
+
+
+@pytest.mark.parametrize("before", [{"requires": "gpu"}, {"concurrency_key": "full"}], ids=["requires", "key"])
+def test_a_waiting_claim_gets_a_task_whose_new_work_it_may_take(memory, started, monkeypatch, before):
+    monkeypatch.setattr(TaskWaiters, "join", lambda *_: [])  # as in a batch that has no place for more claims
+    engine, sink = started(memory), Futures()
+    for command in (*set_queue(max_running_per_key=1), create("t1", concurrency_key="full"), take("work")):
+        engine.call(command)
+    engine.call(create("t2", unique_key="k", **before))
+    _, waiting = sink.send(engine, take("work", seed="s2"), 30)
+    wait_until(lambda: engine.task_waiters.size(ACCOUNT) == 1)
+    engine.call(create("t3", unique_key="k", replaces=True))
+    assert taken(waiting.result(5)) == ["t2"]
 
 
 def test_waiting_claims_get_the_tasks_behind_those_whose_deadline_has_passed(memory, clock, started):

@@ -288,16 +288,25 @@ class View:
         return changes
 
     def offered(self) -> dict[tuple[str, str, str], int]:
-        """(account, type, required words): how many tasks became claimable and still are, to wake as many waiters."""
+        """(account, type, required words): how many tasks became claimable and still are, to wake as many waiters.
+
+        Also those that other waiters may take than before, because they have other work now.
+        """
         counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
         for key in dict.fromkeys(step.after.key for step in self.steps if isinstance(step.after, Task)):
             now, before = self._rows.get(key), self._loaded.get(key)
             if not isinstance(now, Task) or not is_claimable(now, self.wall):
                 continue
-            if not isinstance(before, Task) or not is_claimable(before, self.wall) or not before.ready:
+            is_new = not isinstance(before, Task) or not is_claimable(before, self.wall) or not before.ready
+            if is_new or _taken_by(before) != _taken_by(now):
                 counts[now.account, now.type, now.requires or ""] += 1
         return counts
 
     def touched(self) -> set[Key]:
         """The keys of every row that changed."""
         return {step.after.key for step in self.steps}
+
+
+def _taken_by(task: Row | None) -> tuple[str | None, ...]:
+    """What decides which waiters may take a claimable task."""
+    return (task.requires, task.concurrency_key) if isinstance(task, Task) else ()
