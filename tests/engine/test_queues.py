@@ -13,6 +13,7 @@ from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED
 from holdfast.core.task.queue import Queue
+from holdfast.engine.batches import transaction
 from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.engine.verbs.tasks.claiming import Claimed
 from holdfast.engine.waiting.tasks import TaskWaiters
@@ -157,11 +158,28 @@ def test_a_waiting_claim_gets_a_task_whose_new_work_it_may_take(memory, started,
     assert taken(waiting.result(5)) == ["t2"]
 
 
-def test_waiting_claims_get_the_tasks_behind_those_whose_deadline_has_passed(memory, clock, started):
+@pytest.mark.parametrize("types", [("work",), ()])
+def test_a_waiting_claim_gets_the_task_behind_one_whose_deadline_has_passed(memory, clock, started, types):
+    """A claim loads one task of its key, and that one is over."""
+    engine, sink = started(memory), Futures()
+    for command in (*set_queue(max_running_per_key=1), create("f", concurrency_key="full"), take("work")):
+        engine.call(command)
+    for number in range(9):
+        engine.call(create(f"f{number}", concurrency_key="full"))
+    engine.call(create("t1", concurrency_key="k", deadline_at=clock.now + 10 * SECOND))
+    engine.call(create("t2", concurrency_key="k"))
+    clock.advance(10)
+    _, waiting = sink.send(engine, take(*types, seed="s2"), 30)
+    wait_until(lambda: engine.task_waiters.size(ACCOUNT) == 1)
+    engine.sweep.wake()
+    assert taken(waiting.result(5)) == ["t2"]
+
+
+def test_waiting_claims_get_the_tasks_behind_more_overdue_ones_than_a_batch_loads(memory, clock, started, monkeypatch):
+    monkeypatch.setattr(transaction, "MAX_READY", 0)
     engine, sink = started(memory), Futures()
     for number in range(6):
-        overdue = {"deadline_at": clock.now + 10 * SECOND} if number < 2 else {}
-        engine.call(create(f"t{number}", **overdue))
+        engine.call(create(f"t{number}", deadline_at=clock.now + 10 * SECOND if number < 2 else None))
     clock.advance(10)
     waiting = []
     for number, types in enumerate([("work",), (), ("work", "other"), ("work",)]):

@@ -130,7 +130,11 @@ class View:
 
     def overdue_types(self, account: str) -> list[str]:
         """The types of loaded tasks that nobody may claim any more, and that may hide others until the sweep."""
-        return sorted(self._ready.overdue.get(account, ()))
+        return sorted({task_type for task_type, _ in self._ready.overdue.get(account, ())})
+
+    def count_overdue(self) -> int:
+        """How many of these tasks there are."""
+        return sum(map(len, self._ready.overdue.values()))
 
     def has_locked_tasks(self, counted: dict[tuple[str, str, str], int]) -> bool:
         """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""

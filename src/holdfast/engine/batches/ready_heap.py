@@ -30,8 +30,8 @@ class ReadyHeap:
         """By account, type and required words."""
         self._without_room: dict[tuple[str, str, str], list[Key]] = {}
         """By account, type and concurrency key: tasks that were set aside."""
-        self.overdue: dict[str, set[str]] = {}
-        """By account: the types of tasks that stand in their queue although their deadline has passed."""
+        self.overdue: dict[str, set[tuple[str, str]]] = {}
+        """By account: (type, task) of those that stand in their queue although their deadline has passed."""
 
     def add(self, task: Task) -> None:
         """Add the task if it is claimable."""
@@ -39,7 +39,7 @@ class ReadyHeap:
             sets = self._heaps.setdefault(task.account, {}).setdefault(task.type, {})
             heapq.heappush(sets.setdefault(task.requires or "", []), queue_order(task))
         elif is_in_queue(task, self._now):
-            self.overdue.setdefault(task.account, set()).add(task.type)
+            self.overdue.setdefault(task.account, set()).add((task.type, task.id))
 
     def first(self, account: str, types: tuple[str, ...], capabilities: str, closed: Container[str]) -> Task | None:
         """The first claimable task of these queues, or of all, that requires no more than these capabilities.
