@@ -16,6 +16,7 @@ from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
 from holdfast.engine.verbs.tasks.claiming import Empty
+from holdfast.engine.verbs.tasks.creating import Created
 from holdfast.engine.verify import verify
 from holdfast.engine.view import View
 from holdfast.settings import Settings
@@ -38,9 +39,9 @@ from tests.damaged_records import (
 from tests.dashboard.in_process import InProcessDashboard
 from tests.http.job_client import ROOT_KEY
 from tests.proof_size import sized
-from tests.reservation_commands import renew, reserve
+from tests.reservation_commands import release_paths, renew, reserve
 from tests.support import ACCOUNT, DrivenClock, claim, heartbeat, make_store, once, put, transact, wait_until
-from tests.task_commands import beat, create, take, take_this
+from tests.task_commands import beat, cancel, complete, create, take, take_this
 
 BAD_SESSION = SESSIONS["bad"]
 LISTS = {
@@ -295,6 +296,18 @@ def test_a_damaged_reservation_keeps_its_paths_and_is_in_the_way_of_no_others(st
     commands = [reserve("r4", "bad/x", space="another"), reserve("r5", "bad/x")]
     assert [type(outcome) for outcome in transact(store, *commands)] == [Reserved, DamagedRow]
     assert type(transact(store, reserve("r6", "newer/"))[0]) is Reserved
+
+
+@both
+def test_a_damaged_row_that_has_ended_fails_no_other_command_of_its_batch(store):
+    transact(store, reserve("bad", "bad/"), create("bad", unique_key="k", payload="{}"), take("work"))
+    transact(store, complete("bad"), release_paths("bad"))
+    with without_rules(store):
+        write(store, "UPDATE reservations SET metadata = '{' WHERE id = 'bad'")
+        write(store, "UPDATE tasks SET payload = '{' WHERE id = 'bad'")
+    commands = [renew("bad"), reserve("r1", "bad/x"), cancel("bad"), create("t1", unique_key="k")]
+    kinds = [type(outcome) for outcome in transact(store, *commands)]
+    assert kinds == [DamagedRow, Reserved, DamagedRow, Created]
 
 
 @both

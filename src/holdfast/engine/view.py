@@ -20,7 +20,7 @@ from holdfast.core.reservation.patterns import Pattern
 from holdfast.core.reservation.row import Reservation, SpaceUse, may_overlap_any
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task, is_claimable, is_in_queue, within_limits
+from holdfast.core.task import LIVE_STATES, Task, is_claimable, is_in_queue, within_limits
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
 from holdfast.engine.batches.indexes import Indexes
 from holdfast.engine.batches.live_counts import LiveCounts
@@ -109,7 +109,10 @@ class View:
         """The loaded reservations of a space that are held or wait; fails for a damaged one that may overlap."""
         for error in self._damaged.values():
             is_here, columns = error.table == Reservation.table and error.key[0] == account, error.columns
-            if is_here and columns.get("space") == space and may_overlap_any(columns.get("paths"), patterns):
+            is_open = columns.get("ended_at") is None or columns.get("proof") or columns.get("waits_until")
+            if not is_here or not is_open or columns.get("space") != space:
+                continue
+            if may_overlap_any(columns.get("paths"), patterns):
                 raise error
         return self._indexes.open_in_space(account, space)
 
@@ -124,7 +127,8 @@ class View:
     def live_task_under(self, account: str, unique_key: str) -> Task | None:
         """The live task under a unique key."""
         for error in self._damaged.values():
-            if error.key[0] == account and error.columns.get("unique_key") == unique_key:
+            is_live = error.table == Task.table and error.columns.get("state") in LIVE_STATES
+            if is_live and error.key[0] == account and error.columns.get("unique_key") == unique_key:
                 raise error
         return self._indexes.task_under(account, unique_key)
 
