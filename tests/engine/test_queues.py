@@ -78,6 +78,23 @@ def test_a_claim_in_the_batch_that_ends_a_task_of_its_full_queue_gets_the_next(s
     assert taken(claimed) == ["t2"]
 
 
+@pytest.mark.parametrize("types", [("work",), ()])
+@pytest.mark.parametrize("able", [{}, {"requires": "gpu"}], ids=["", "gpu"])
+@pytest.mark.parametrize("ends", ["cancelled", "overdue"])
+def test_a_task_that_leaves_its_queue_hides_no_other_of_its_key_behind_tasks_of_full_keys(
+    store, clock, types, able, ends
+):
+    limit(store, max_running_per_key=1)
+    transact(store, create("f", concurrency_key="full"), take("work"))
+    transact(store, *(create(f"f{number}", concurrency_key="full", **able) for number in range(5)))
+    first = {"deadline_at": clock.now + SECOND} if ends == "overdue" else {}
+    transact(store, create("t1", concurrency_key="k", **able, **first), create("t2", concurrency_key="k", **able))
+    clock.advance(1)
+    before = [cancel("t1")] if ends == "cancelled" else []
+    *_, claimed = transact(store, *before, take(*types, seed="s2", capabilities=able.get("requires", "")))
+    assert taken(claimed) == ["t2"]
+
+
 def test_tasks_of_a_queue_that_is_closed_in_the_batch_hide_no_others_from_a_claim_of_any_type(store):
     limit(store, max_running=1)
     transact(store, create("t1"), create("t2"), create("t3", type="other"))
@@ -159,8 +176,9 @@ def test_a_waiting_claim_gets_a_task_whose_new_work_it_may_take(memory, started,
 
 
 @pytest.mark.parametrize("types", [("work",), ()])
-def test_a_waiting_claim_gets_the_task_behind_one_whose_deadline_has_passed(memory, clock, started, types):
+def test_a_waiting_claim_gets_the_task_behind_one_whose_deadline_has_passed(memory, clock, started, monkeypatch, types):
     """A claim loads one task of its key, and that one is over."""
+    monkeypatch.setattr(transaction, "MAX_READY", 0)
     engine, sink = started(memory), Futures()
     for command in (*set_queue(max_running_per_key=1), create("f", concurrency_key="full"), take("work")):
         engine.call(command)
