@@ -6,7 +6,7 @@ store. After the last command the engine saves what changed as one set of Change
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
@@ -20,13 +20,13 @@ from holdfast.core.reservation.patterns import Pattern
 from holdfast.core.reservation.row import Reservation, SpaceUse, may_overlap_any
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import LIVE_STATES, Task, is_claimable, is_in_queue, within_limits
+from holdfast.core.task import LIVE_STATES, Task, is_in_queue, within_limits
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
 from holdfast.engine.batches.indexes import Indexes
 from holdfast.engine.batches.live_counts import LiveCounts
 from holdfast.engine.batches.queue_limits import QueueLimits
 from holdfast.engine.batches.ready_heap import ReadyHeap, count_loaded
-from holdfast.engine.batches.steps import Step, build_changes
+from holdfast.engine.batches.steps import Step, build_changes, offered_tasks
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.rows import Rows
 
@@ -62,7 +62,7 @@ class View:
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
         self.queues = QueueLimits(self._rows, rows.damaged, rows.running, rows.running_by_key)
-        self._ready = ReadyHeap(self.wall, self._rows, self.queues.is_key_full)
+        self.ready = ReadyHeap(self.wall, self._rows, self.queues.is_key_full)
         self._indexes = Indexes(self._rows)
         for row in self._rows.values():
             self._index(row)
@@ -122,7 +122,7 @@ class View:
 
     def next_ready(self, account: str, types: tuple[str, ...], capabilities: str = "") -> Task | None:
         """The first claimable task of these queues, or of all queues if none is named, for these capabilities."""
-        return self._ready.first(account, types, capabilities, self.queues.closed(account))
+        return self.ready.first(account, types, capabilities, self.queues.closed(account))
 
     def live_task_under(self, account: str, unique_key: str) -> Task | None:
         """The live task under a unique key."""
@@ -131,14 +131,6 @@ class View:
             if is_live and error.key[0] == account and error.columns.get("unique_key") == unique_key:
                 raise error
         return self._indexes.task_under(account, unique_key)
-
-    def overdue_types(self, account: str) -> list[str]:
-        """The types of loaded tasks that nobody may claim any more, and that may hide others until the sweep."""
-        return sorted({task_type for task_type, _ in self._ready.overdue.get(account, ())})
-
-    def count_overdue(self) -> int:
-        """How many of these tasks there are."""
-        return sum(map(len, self._ready.overdue.values()))
 
     def has_locked_tasks(self, counted: dict[tuple[str, str, str], int]) -> bool:
         """Whether a queue has more claimable tasks than were loaded: other servers have locked the rest."""
@@ -278,7 +270,7 @@ class View:
         """Make a row findable by its session, its space, its queue and its unique key."""
         self._indexes.add(row)
         if type(row) is Task:
-            self._ready.add(row)
+            self.ready.add(row)
 
     # -- saving ----------------------------------------------------------------------------------------------
 
@@ -296,25 +288,9 @@ class View:
         return changes
 
     def offered(self) -> dict[tuple[str, str, str], int]:
-        """(account, type, required words): how many tasks became claimable and still are, to wake as many waiters.
-
-        Also those that other waiters may take than before, because they have other work now.
-        """
-        counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-        for key in dict.fromkeys(step.after.key for step in self.steps if isinstance(step.after, Task)):
-            now, before = self._rows.get(key), self._loaded.get(key)
-            if not isinstance(now, Task) or not is_claimable(now, self.wall):
-                continue
-            is_new = not isinstance(before, Task) or not is_claimable(before, self.wall) or not before.ready
-            if is_new or _taken_by(before) != _taken_by(now):
-                counts[now.account, now.type, now.requires or ""] += 1
-        return counts
+        """(account, type, required words): how many tasks waiters may take now, to wake as many."""
+        return offered_tasks(self.steps, self._rows, self._loaded, self.wall)
 
     def touched(self) -> set[Key]:
         """The keys of every row that changed."""
         return {step.after.key for step in self.steps}
-
-
-def _taken_by(task: Row | None) -> tuple[str | None, ...]:
-    """What decides which waiters may take a claimable task."""
-    return (task.requires, task.concurrency_key) if isinstance(task, Task) else ()

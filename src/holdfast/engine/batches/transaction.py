@@ -99,8 +99,8 @@ class BatchTransaction:
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if needs.ready and spare < min(view.count_overdue(), MAX_READY):
-                raise OverdueTasks(8 * view.count_overdue())
+            if needs.ready and spare < min(view.ready.count_overdue(), MAX_READY):
+                raise OverdueTasks(8 * view.ready.count_overdue())
             counted = transaction.count_claimable(needs) if view.has_unfilled_claim else None
             skipped_tasks = counted is not None and view.has_locked_tasks(counted)
             if skipped_tasks and retry_skipped:

@@ -184,7 +184,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         if taken:
             return Claimed(taken=tuple(taken), now=view.now)
         closed = (*view.queues.closed(self.account), *view.queues.with_full_keys(self.account))
-        return Empty(capabilities=able, closed=(*closed, *view.overdue_types(self.account)), now=view.now)
+        return Empty(capabilities=able, closed=(*closed, *view.ready.overdue_types(self.account)), now=view.now)
 
 
 class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
