@@ -13,8 +13,10 @@ from holdfast.core.event import Event
 from holdfast.core.row import SECOND
 from holdfast.core.task import CLAIMED
 from holdfast.core.task.queue import Queue
+from holdfast.engine.batches import transaction
 from holdfast.engine.verbs.queues import ChangeQueue, OpenQueue
 from holdfast.engine.verbs.tasks.claiming import Claimed
+from holdfast.engine.waiting.tasks import TaskWaiters
 from tests.proof_size import sized
 from tests.support import ACCOUNT, Futures, check_log, every, run, transact, wait_until
 from tests.task_commands import (
@@ -73,6 +75,23 @@ def test_a_claim_in_the_batch_that_ends_a_task_of_its_full_queue_gets_the_next(s
     limit(store, max_running=1, max_running_per_key=of_key)
     transact(store, create("t1"), create("t2"), create("t3", concurrency_key="k"), take("work"))
     _, claimed = transact(store, complete("t1"), take(*types, seed="s2"))
+    assert taken(claimed) == ["t2"]
+
+
+@pytest.mark.parametrize("types", [("work",), ()])
+@pytest.mark.parametrize("able", [{}, {"requires": "gpu"}], ids=["", "gpu"])
+@pytest.mark.parametrize("ends", ["cancelled", "overdue"])
+def test_a_task_that_leaves_its_queue_hides_no_other_of_its_key_behind_tasks_of_full_keys(
+    store, clock, types, able, ends
+):
+    limit(store, max_running_per_key=1)
+    transact(store, create("f", concurrency_key="full"), take("work"))
+    transact(store, *(create(f"f{number}", concurrency_key="full", **able) for number in range(5)))
+    first = {"deadline_at": clock.now + SECOND} if ends == "overdue" else {}
+    transact(store, create("t1", concurrency_key="k", **able, **first), create("t2", concurrency_key="k", **able))
+    clock.advance(1)
+    before = [cancel("t1")] if ends == "cancelled" else []
+    *_, claimed = transact(store, *before, take(*types, seed="s2", capabilities=able.get("requires", "")))
     assert taken(claimed) == ["t2"]
 
 
@@ -141,6 +160,51 @@ def test_an_offered_task_is_taken_over_in_a_full_queue(store):
     transact(store, *set_queue(max_running=1), create("t1"), take("work"), offer_task("t1"))
     assert taken(run(store, take_this("t1", seed="s2", offer="code-1"))) == ["t1"]
     assert run(store, OpenQueue(**BASE, type="work")).running == 1
+
+
+@pytest.mark.parametrize("before", [{"requires": "gpu"}, {"concurrency_key": "full"}], ids=["requires", "key"])
+def test_a_waiting_claim_gets_a_task_whose_new_work_it_may_take(memory, started, monkeypatch, before):
+    monkeypatch.setattr(TaskWaiters, "join", lambda *_: [])  # as in a batch that has no place for more claims
+    engine, sink = started(memory), Futures()
+    for command in (*set_queue(max_running_per_key=1), create("t1", concurrency_key="full"), take("work")):
+        engine.call(command)
+    engine.call(create("t2", unique_key="k", **before))
+    _, waiting = sink.send(engine, take("work", seed="s2"), 30)
+    wait_until(lambda: engine.task_waiters.size(ACCOUNT) == 1)
+    engine.call(create("t3", unique_key="k", replaces=True))
+    assert taken(waiting.result(5)) == ["t2"]
+
+
+@pytest.mark.parametrize("types", [("work",), ()])
+def test_a_waiting_claim_gets_the_task_behind_one_whose_deadline_has_passed(memory, clock, started, monkeypatch, types):
+    """A claim loads one task of its key, and that one is over."""
+    monkeypatch.setattr(transaction, "MAX_READY", 0)
+    engine, sink = started(memory), Futures()
+    for command in (*set_queue(max_running_per_key=1), create("f", concurrency_key="full"), take("work")):
+        engine.call(command)
+    for number in range(9):
+        engine.call(create(f"f{number}", concurrency_key="full"))
+    engine.call(create("t1", concurrency_key="k", deadline_at=clock.now + 10 * SECOND))
+    engine.call(create("t2", concurrency_key="k"))
+    clock.advance(10)
+    _, waiting = sink.send(engine, take(*types, seed="s2"), 30)
+    wait_until(lambda: engine.task_waiters.size(ACCOUNT) == 1)
+    engine.sweep.wake()
+    assert taken(waiting.result(5)) == ["t2"]
+
+
+def test_waiting_claims_get_the_tasks_behind_more_overdue_ones_than_a_batch_loads(memory, clock, started, monkeypatch):
+    monkeypatch.setattr(transaction, "MAX_READY", 0)
+    engine, sink = started(memory), Futures()
+    for number in range(6):
+        engine.call(create(f"t{number}", deadline_at=clock.now + 10 * SECOND if number < 2 else None))
+    clock.advance(10)
+    waiting = []
+    for number, types in enumerate([("work",), (), ("work", "other"), ("work",)]):
+        waiting.append(sink.send(engine, take(*types, seed=f"w{number}"), 30)[1])
+        wait_until(lambda number=number: engine.task_waiters.size(ACCOUNT) == number + 1)
+    engine.sweep.wake()
+    assert sorted(taken(outcome.result(5))[0] for outcome in waiting) == ["t2", "t3", "t4", "t5"]
 
 
 def test_waiting_claims_get_the_places_that_become_free_and_all_when_a_queue_is_resumed(memory, started):

@@ -82,6 +82,17 @@ def test_a_task_that_waits_for_a_worker_is_a_dead_letter_at_its_deadline(store, 
     check_log(store)
 
 
+@pytest.mark.parametrize("types", [("work",), ()])
+@pytest.mark.parametrize("able", [{}, {"requires": "gpu"}], ids=["", "gpu"])
+@pytest.mark.parametrize("limit", [1, 3])
+def test_tasks_whose_deadline_has_passed_hide_none_behind_them(store, clock, types, able, limit):
+    transact(store, *(create(f"t{n:02}", deadline_at=START + 100 * SECOND, **able) for n in range(20)))
+    transact(store, create("v", scheduled_at=START + 50 * SECOND, **able), *(create(f"u{n}", **able) for n in range(2)))
+    clock.advance(100)
+    claim = take(*types, limit=limit, capabilities=able.get("requires", ""))
+    assert [each.task.id for each in run(store, claim).taken] == ["u0", "u1", "v"][:limit]
+
+
 @pytest.mark.parametrize(
     "waiting", [{"scheduled_at": START + 50 * SECOND}, {"unmet": 1}, {"unmet": 1, "scheduled_at": START + 50 * SECOND}]
 )

@@ -15,8 +15,12 @@ from holdfast.core.task import CLAIMED, PENDING, Task
 from holdfast.core.task.queue import Queue
 from holdfast.engine.verbs.reservation_claims import Reserved
 from holdfast.engine.verbs.reservations import ChangedReservation, FilesHeld
+from holdfast.engine.verbs.tasks.claiming import Empty
+from holdfast.engine.verbs.tasks.creating import Created
 from holdfast.engine.verify import verify
+from holdfast.engine.view import View
 from holdfast.settings import Settings
+from holdfast.store.needs import AllNeeds, Needs
 from holdfast.store.postgres import PostgresStore
 from holdfast.store.sqlite import SqliteStore
 from holdfast.telemetry import metric_names
@@ -35,9 +39,9 @@ from tests.damaged_records import (
 from tests.dashboard.in_process import InProcessDashboard
 from tests.http.job_client import ROOT_KEY
 from tests.proof_size import sized
-from tests.reservation_commands import renew, reserve
+from tests.reservation_commands import release_paths, renew, reserve
 from tests.support import ACCOUNT, DrivenClock, claim, heartbeat, make_store, once, put, transact, wait_until
-from tests.task_commands import beat, create, take, take_this
+from tests.task_commands import beat, cancel, complete, create, take, take_this
 
 BAD_SESSION = SESSIONS["bad"]
 LISTS = {
@@ -207,6 +211,59 @@ def test_claims_skip_damaged_tasks_at_the_head_of_their_queue(store, has_setting
     assert [granted.task.id for granted in outcome.taken] == ["t5"]
 
 
+@pytest.mark.parametrize("kind", ["postgres"])
+@pytest.mark.parametrize("requires", [None, "gpu"])
+def test_a_claim_beside_damaged_tasks_is_told_of_one_that_another_server_has_locked(store, requires):
+    transact(store, *(create(f"t{number}", payload="{}", requires=requires) for number in range(3)))
+    with without_rules(store):
+        write(store, "UPDATE tasks SET payload = '{' WHERE id IN ('t0', 't1')")
+    requiring = ((ACCOUNT, "work", requires, ""),) if requires else ()
+    claim = AllNeeds.of([Needs(ready=((ACCOUNT, "work", 1),), requiring=requiring)])
+    other = PostgresStore(store._url, store.clock)
+    with store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=((Task.table, ACCOUNT, "t2"),))]))
+        view = View(second.load(claim))
+        assert view.has_locked_tasks(second.count_claimable(claim))
+    with other.transaction() as second:
+        view = View(second.load(claim))
+        assert view.next_ready(ACCOUNT, ("work",), requires or "").id == "t2"
+        assert not view.has_locked_tasks(second.count_claimable(claim))
+    other.close()
+
+
+@both
+@pytest.mark.parametrize("types", [("work",), ()])
+def test_damaged_tasks_hide_none_that_require_something_else_from_a_claim_with_many_capabilities(store, types):
+    transact(store, create("t0", payload="{}", requires="a"), create("t1", payload="{}", requires="b"))
+    with without_rules(store):
+        write(store, "UPDATE tasks SET payload = '{' WHERE id = 't0'")
+    (outcome,) = transact(store, take(*types, capabilities="a,b,c,d,e"))
+    assert [granted.task.id for granted in outcome.taken] == ["t1"]
+
+
+@both
+@pytest.mark.parametrize("requires", [None, "gpu"])
+def test_a_queue_with_damaged_settings_hides_no_task_of_another_from_a_claim_of_any_type(store, requires):
+    tasks = [create(f"t{number}", requires=requires) for number in range(4)]
+    transact(store, *tasks, create("u1", type="other", requires=requires))
+    put(store, Queue(ACCOUNT, "work"))
+    write(store, "UPDATE queues SET changed_at = -1")
+    able = {"capabilities": requires or ""}
+    outcomes = transact(store, take("work", **able), take(**able))
+    assert isinstance(outcomes[0], Empty), "nobody knows its limits"
+    assert [granted.task.id for granted in outcomes[1].taken] == ["u1"]
+
+
+@both
+def test_no_task_of_a_queue_with_damaged_settings_is_claimed_by_id(store):
+    transact(store, create("t1"), create("u1", type="other"))
+    put(store, Queue(ACCOUNT, "work", paused=True))
+    write(store, "UPDATE queues SET changed_at = -1")
+    refused, claimed = transact(store, take_this("t1"), take_this("u1"))
+    assert isinstance(refused, DamagedRow)
+    assert [granted.task.id for granted in claimed.taken] == ["u1"]
+
+
 @pytest.mark.parametrize("kind", ["sqlite"])
 def test_a_blob_in_any_column_of_a_row_fails_no_other_command_of_its_batch(store):
     transact(store, *(claim(name, f"l-{name}") for name in ("good", "bad")), create("good"), create("bad"))
@@ -239,6 +296,18 @@ def test_a_damaged_reservation_keeps_its_paths_and_is_in_the_way_of_no_others(st
     commands = [reserve("r4", "bad/x", space="another"), reserve("r5", "bad/x")]
     assert [type(outcome) for outcome in transact(store, *commands)] == [Reserved, DamagedRow]
     assert type(transact(store, reserve("r6", "newer/"))[0]) is Reserved
+
+
+@both
+def test_a_damaged_row_that_has_ended_fails_no_other_command_of_its_batch(store):
+    transact(store, reserve("bad", "bad/"), create("bad", unique_key="k", payload="{}"), take("work"))
+    transact(store, complete("bad"), release_paths("bad"))
+    with without_rules(store):
+        write(store, "UPDATE reservations SET metadata = '{' WHERE id = 'bad'")
+        write(store, "UPDATE tasks SET payload = '{' WHERE id = 'bad'")
+    commands = [renew("bad"), reserve("r1", "bad/x"), cancel("bad"), create("t1", unique_key="k")]
+    kinds = [type(outcome) for outcome in transact(store, *commands)]
+    assert kinds == [DamagedRow, Reserved, DamagedRow, Created]
 
 
 @both

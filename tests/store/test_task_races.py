@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 import pytest
 from msgspec.structs import replace
 
+from holdfast.core.account import Account
 from holdfast.core.errors import InvalidTransition, TaskClaimed
 from holdfast.core.task import CLAIMED, DEAD, Task
 from holdfast.core.task.queue import Queue
@@ -111,6 +112,22 @@ def test_a_locked_task_of_a_queue_with_a_limit_for_each_key_is_skipped_and_repor
         assert ids(view) == ["t1", "t2"]
 
 
+@pytest.mark.parametrize("task_type", ["work", ""])
+def test_a_locked_task_without_a_key_is_reported_although_its_queue_has_a_limit_for_each_key(
+    postgres_store, other, task_type
+):
+    put(postgres_store, a_task("t1"), a_task("t2", concurrency_key="k"), a_claimed("t3", concurrency_key="k"))
+    put(postgres_store, Queue(ACCOUNT, "work", max_running_per_key=1))
+    with postgres_store.transaction() as first, other.transaction() as second:
+        first.load(AllNeeds.of([Needs(rows=(a_task("t1").key,))]))
+        view = View(second.load(claim_of(task_type)))
+        assert view.has_locked_tasks(second.count_claimable(claim_of(task_type)))
+    with other.transaction() as second:
+        view = View(second.load(claim_of(task_type)))
+        assert ids(view) == ["t1"]
+        assert not view.has_locked_tasks(second.count_claimable(claim_of(task_type)))
+
+
 @pytest.mark.parametrize("requires", [None, "gpu"])
 def test_a_locked_task_is_reported_to_a_claim_of_any_type_beside_a_queue_with_settings(postgres_store, other, requires):
     rows = [a_task(f"t{number}", requires=requires) for number in range(2)]
@@ -125,6 +142,33 @@ def test_a_locked_task_is_reported_to_a_claim_of_any_type_beside_a_queue_with_se
     with other.transaction() as second:
         view = View(second.load(claim))
         assert not view.has_locked_tasks(second.count_claimable(claim))
+
+
+@pytest.mark.parametrize("requires", [None, "gpu"])
+def test_a_claim_of_any_type_runs_again_if_the_first_settings_are_made_while_it_loads(postgres_store, other, requires):
+    """It has read the queues before, and finds no task of any type after that."""
+    account = Account(ACCOUNT, ACCOUNT)
+    put(postgres_store, a_task("t1", requires=requires), account)
+    requiring = ((ACCOUNT, "", requires, ""),) if requires else ()
+    claim = Needs(rows=(account.key,), ready=((ACCOUNT, "", 1),), requiring=requiring, queues=((ACCOUNT, ""),))
+    needs = AllNeeds.of([claim])
+
+    def load():
+        with other.transaction() as second:
+            view = View(second.load(needs, LOCK_RETRY_SECONDS))
+            task = view.next_ready(ACCOUNT, (), requires or "")
+            return task, view.has_locked_tasks(second.count_claimable(needs))
+
+    with ThreadPoolExecutor(1) as pool:
+        with postgres_store.transaction() as first:
+            view = View(first.load(AllNeeds.of([Needs(rows=(account.key,))])))
+            view.put(Queue(ACCOUNT, "work"), "opened")
+            loading = pool.submit(load)  # waits for the account, whose lock comes after those of the queues
+            assert not wait([loading], 0.3).done
+            first.save(view.changes([]))
+        assert loading.result(10) == (None, True)
+    task, has_locked = load()
+    assert (task.id, has_locked) == ("t1", False)
 
 
 def claim_of(task_type):

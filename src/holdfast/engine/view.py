@@ -6,7 +6,7 @@ store. After the last command the engine saves what changed as one set of Change
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from typing import TypeVar, cast
 
@@ -20,13 +20,13 @@ from holdfast.core.reservation.patterns import Pattern
 from holdfast.core.reservation.row import Reservation, SpaceUse, may_overlap_any
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import Task, is_claimable, is_in_queue, within_limits
+from holdfast.core.task import LIVE_STATES, Task, is_in_queue, within_limits
 from holdfast.core.webhooks.webhook import LimitGroup, Webhook, is_in_group
 from holdfast.engine.batches.indexes import Indexes
 from holdfast.engine.batches.live_counts import LiveCounts
 from holdfast.engine.batches.queue_limits import QueueLimits
 from holdfast.engine.batches.ready_heap import ReadyHeap, count_loaded
-from holdfast.engine.batches.steps import Step, build_changes
+from holdfast.engine.batches.steps import Step, build_changes, offered_tasks
 from holdfast.store.changes import Answer, Changes
 from holdfast.store.rows import Rows
 
@@ -62,7 +62,7 @@ class View:
         self._charges: list[tuple[str, Instant, Usage | None]] = []
         """(account, cycle, usage before) of each task created."""
         self.queues = QueueLimits(self._rows, rows.damaged, rows.running, rows.running_by_key)
-        self._ready = ReadyHeap(self.wall, self._rows, self.queues.is_key_full)
+        self.ready = ReadyHeap(self.wall, self._rows, self.queues.is_key_full)
         self._indexes = Indexes(self._rows)
         for row in self._rows.values():
             self._index(row)
@@ -109,7 +109,10 @@ class View:
         """The loaded reservations of a space that are held or wait; fails for a damaged one that may overlap."""
         for error in self._damaged.values():
             is_here, columns = error.table == Reservation.table and error.key[0] == account, error.columns
-            if is_here and columns.get("space") == space and may_overlap_any(columns.get("paths"), patterns):
+            is_open = columns.get("ended_at") is None or columns.get("proof") or columns.get("waits_until")
+            if not is_here or not is_open or columns.get("space") != space:
+                continue
+            if may_overlap_any(columns.get("paths"), patterns):
                 raise error
         return self._indexes.open_in_space(account, space)
 
@@ -119,12 +122,13 @@ class View:
 
     def next_ready(self, account: str, types: tuple[str, ...], capabilities: str = "") -> Task | None:
         """The first claimable task of these queues, or of all queues if none is named, for these capabilities."""
-        return self._ready.first(account, types, capabilities, self.queues.closed(account))
+        return self.ready.first(account, types, capabilities, self.queues.closed(account))
 
     def live_task_under(self, account: str, unique_key: str) -> Task | None:
         """The live task under a unique key."""
         for error in self._damaged.values():
-            if error.key[0] == account and error.columns.get("unique_key") == unique_key:
+            is_live = error.table == Task.table and error.columns.get("state") in LIVE_STATES
+            if is_live and error.key[0] == account and error.columns.get("unique_key") == unique_key:
                 raise error
         return self._indexes.task_under(account, unique_key)
 
@@ -266,7 +270,7 @@ class View:
         """Make a row findable by its session, its space, its queue and its unique key."""
         self._indexes.add(row)
         if type(row) is Task:
-            self._ready.add(row)
+            self.ready.add(row)
 
     # -- saving ----------------------------------------------------------------------------------------------
 
@@ -284,15 +288,8 @@ class View:
         return changes
 
     def offered(self) -> dict[tuple[str, str, str], int]:
-        """(account, type, required words): how many tasks became claimable and still are, to wake as many waiters."""
-        counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
-        for key in dict.fromkeys(step.after.key for step in self.steps if isinstance(step.after, Task)):
-            now, before = self._rows.get(key), self._loaded.get(key)
-            if not isinstance(now, Task) or not is_claimable(now, self.wall):
-                continue
-            if not isinstance(before, Task) or not is_claimable(before, self.wall) or not before.ready:
-                counts[now.account, now.type, now.requires or ""] += 1
-        return counts
+        """(account, type, required words): how many tasks waiters may take now, to wake as many."""
+        return offered_tasks(self.steps, self._rows, self._loaded, self.wall)
 
     def touched(self) -> set[Key]:
         """The keys of every row that changed."""

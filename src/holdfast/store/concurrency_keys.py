@@ -2,8 +2,8 @@
 
 Tasks of a key that is at its limit must not hide tasks of other keys, and a command of the same batch may end a task
 or reach a limit. So the batch assumes that every running task that it has loaded ends: of each key it loads the tasks
-that could be claimed then, and in all as many more as there are such tasks. Every claim of the batch then finds its
-task among those that were loaded.
+that could be claimed then, and in all as many more as there are such tasks. Of each key it loads as many more as tasks
+may leave the queue otherwise. Every claim of the batch then finds its task among those that were loaded.
 """
 
 from __future__ import annotations
@@ -54,6 +54,8 @@ class LimitedClaim(msgspec.Struct):
     capabilities: str
     """Empty for tasks that require nothing; else only those are meant that require some of these."""
     count: int
+    spare: int = 0
+    """How many tasks may leave the queue otherwise: any of them may be the one that was loaded of a key."""
 
     @property
     def most(self) -> int:
@@ -62,7 +64,7 @@ class LimitedClaim(msgspec.Struct):
 
     def most_of_key(self, limit: int) -> int:
         """How many tasks of one key are loaded at most."""
-        return min(self.most, limit + max(self.queue.ending.values(), default=0))
+        return min(self.most, limit + max(self.queue.ending.values(), default=0) + self.spare)
 
     def enough(self, damaged: int, *, only_allowed: bool) -> int:
         """How many tasks of keys that are not full are read, to choose out of them those that are loaded.
@@ -79,7 +81,12 @@ class LimitedClaim(msgspec.Struct):
     def choose(self, heads: Iterable[Head], limit: int) -> list[Head]:
         """The tasks to load out of those of the queue, in order."""
         able = (head for head in heads if self.may_take(head.requires))
-        return choose(able, lambda key: self.queue.room(key, limit), self.most)
+        return choose(able, lambda key: self._most_of(key, limit), self.most)
+
+    def _most_of(self, key: str, limit: int) -> int:
+        """How many tasks of this key are loaded at most."""
+        room = self.queue.room(key, limit)
+        return room + self.spare if room > 0 else 0
 
 
 def limited_queues(queues: Iterable[Queue], needs: AllNeeds) -> list[LimitedQueue]:
@@ -110,7 +117,8 @@ def limited_claims(
     for account, name, capabilities, count in claims:
         for queue in queues:
             if queue.account == account and name in {"", queue.type}:
-                claim = found.setdefault((account, queue.type, capabilities), LimitedClaim(queue, capabilities, count))
+                fresh = LimitedClaim(queue, capabilities, count, needs.spare)
+                claim = found.setdefault((account, queue.type, capabilities), fresh)
                 claim.count = max(claim.count, count)
     return [*found.values()]
 

@@ -96,14 +96,16 @@ class AllNeeds(msgspec.Struct):
     paths: list[tuple[str, str, str, bool]] = []
     answers: list[tuple[str, str]] = []
     usage: list[str] = []
+    spare: int = 0
+    """How many ready tasks commands of the batch may take by id: `ready` and `requiring` count them already."""
 
-    def split_accounts(self, queues: Iterable[Queue]) -> list[str]:
-        """The accounts with claims of any type and with these queues that have settings.
+    def split_accounts(self, queues: Iterable[tuple[str, str]]) -> list[str]:
+        """The accounts with claims of any type and with these queues that have settings: (account, type).
 
         There, claims of any type load tasks of each type: a queue may be closed, or a command of the batch may close
         it, and its tasks must not hide those of others.
         """
-        limited = {queue.account for queue in queues}
+        limited = {account for account, _ in queues}
         return sorted({account for account, task_type, _ in self.ready if not task_type and account in limited})
 
     def limits_to_set(self, queue: Queue) -> list[int]:
@@ -189,13 +191,13 @@ class AllNeeds(msgspec.Struct):
             for account, task_type, count in needs.ready:
                 ready[account, task_type] = ready.get((account, task_type), 0) + count
         if not ready:
-            return cls(**{name: sorted(items) for name, items in gathered.items()})
+            return cls(**_sorted(gathered))
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
         most = {queue: min(count + spare, MAX_READY) for queue, count in ready.items()}
         gathered["ready"] = {(*queue, count) for queue, count in most.items()}
         requiring = gathered.get("requiring", ())
         gathered["requiring"] = {(*claim, most[claim[0], claim[1]]) for claim in requiring}
-        return cls(**{name: sorted(items) for name, items in gathered.items()})
+        return cls(**_sorted(gathered), spare=spare)
 
 
 def dependents_of_each(tasks: int) -> int:
@@ -213,6 +215,10 @@ def _count_overlapping(ready: dict[tuple[str, str], int], account: str, task_typ
     if task_type:
         return ready.get((account, ""), 0)
     return sum(count for (other, named), count in ready.items() if other == account and named)
+
+
+def _sorted(gathered: dict[str, set[Any]]) -> dict[str, Any]:
+    return {name: sorted(items) for name, items in gathered.items()}
 
 
 def _all_of(name: str, each: list[Needs]) -> Iterable[Any]:

@@ -114,6 +114,11 @@ class LoadedRows:
         """The queues with settings."""
         return [row for row in self.rows.values() if isinstance(row, Queue)]
 
+    def queue_names(self) -> list[tuple[str, str]]:
+        """(account, type) of the queues with settings, also of those whose settings are damaged."""
+        names = [(row.account, row.id) for row in self.queues()]
+        return names + [(account, name) for table, account, name in self.damaged if table == Queue.table]
+
     def capabilities_of(self, account: str, session: str) -> str | None:
         """What a session can do."""
         found = self.rows.get((Session.table, account, session))

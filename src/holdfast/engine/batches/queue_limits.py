@@ -21,7 +21,7 @@ class QueueLimits:
         running_by_key: Mapping[tuple[str, str], Mapping[str, int]],
     ) -> None:
         self._rows = rows
-        self._damaged = [key for key in damaged if key[0] == Queue.table]
+        self._damaged = {key[1:]: error for key, error in damaged.items() if key[0] == Queue.table}
         """Nobody knows their limits, so they count as paused."""
         self._running = running
         self._running_by_key = running_by_key
@@ -29,7 +29,7 @@ class QueueLimits:
     def closed(self, account: str) -> list[str]:
         """The types of an account whose tasks cannot be claimed now."""
         found = [name for owner, name in self._running if owner == account and self._is_closed(account, name)]
-        return [*found, *(name for _, owner, name in self._damaged if owner == account)]
+        return [*found, *(name for owner, name in self._damaged if owner == account)]
 
     def with_full_keys(self, account: str) -> list[str]:
         """The types of an account some of whose tasks cannot be claimed now, because of their concurrency keys."""
@@ -49,8 +49,10 @@ class QueueLimits:
         return self._running.get((account, task_type), 0)
 
     def check_open(self, task: Task) -> None:
-        """Refuse the claim of a task by id if its queue is paused or full, or its concurrency key is."""
+        """Refuse the claim of a task by id if its queue is paused, full or damaged, or its concurrency key is full."""
         account, task_type, key = task.account, task.type, task.concurrency_key
+        if (account, task_type) in self._damaged:
+            raise self._damaged[account, task_type]
         running = self.running(account, task_type)
         check_open(self._find(account, task_type), running, key, self._running_of(account, task_type, key))
 

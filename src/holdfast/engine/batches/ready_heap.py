@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 
 from holdfast.core.row import Instant, Key, Row
-from holdfast.core.task import Task, is_claimable, queue_order
+from holdfast.core.task import Task, is_claimable, is_in_queue, queue_order
 from holdfast.core.task.capabilities import may_take
 
 Entry = tuple[int, Instant, str]
@@ -30,12 +30,16 @@ class ReadyHeap:
         """By account, type and required words."""
         self._without_room: dict[tuple[str, str, str], list[Key]] = {}
         """By account, type and concurrency key: tasks that were set aside."""
+        self._overdue: dict[str, set[tuple[str, str]]] = {}
+        """By account: (type, task) of those that stand in their queue although their deadline has passed."""
 
     def add(self, task: Task) -> None:
         """Add the task if it is claimable."""
         if is_claimable(task, self._now):
             sets = self._heaps.setdefault(task.account, {}).setdefault(task.type, {})
             heapq.heappush(sets.setdefault(task.requires or "", []), queue_order(task))
+        elif is_in_queue(task, self._now):
+            self._overdue.setdefault(task.account, set()).add((task.type, task.id))
 
     def first(self, account: str, types: tuple[str, ...], capabilities: str, closed: Container[str]) -> Task | None:
         """The first claimable task of these queues, or of all, that requires no more than these capabilities.
@@ -61,6 +65,14 @@ class ReadyHeap:
                 self._without_room.setdefault(group, []).append(task.key)
             heapq.heappop(heap)
         return None
+
+    def overdue_types(self, account: str) -> list[str]:
+        """The types of loaded tasks that nobody may claim any more, and that may hide others until the sweep."""
+        return sorted({task_type for task_type, _ in self._overdue.get(account, ())})
+
+    def count_overdue(self) -> int:
+        """How many of these tasks there are."""
+        return sum(map(len, self._overdue.values()))
 
     def _return_with_room(self, account: str) -> None:
         """Put back the tasks that were set aside and whose keys have room now, as they are now."""

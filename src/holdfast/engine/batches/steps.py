@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import TypeVar
 
 import msgspec
@@ -15,7 +16,7 @@ from holdfast.core.question import Question
 from holdfast.core.reservation.row import Reservation, indexed_prefixes
 from holdfast.core.row import Instant, Key, Row
 from holdfast.core.session import Session
-from holdfast.core.task import CLAIMED, FAILED, Task, deadline, dependency_edges
+from holdfast.core.task import CLAIMED, FAILED, LIVE_STATES, Task, deadline, dependency_edges, is_claimable
 from holdfast.core.task.queue import Queue
 from holdfast.store.changes import Changes
 
@@ -139,11 +140,34 @@ def reopened_queues(steps: list[Step]) -> dict[tuple[str, str], int]:
     found: defaultdict[tuple[str, str], int] = defaultdict(int)
     for step in steps:
         if isinstance(step.after, Task) and isinstance(step.before, Task):
-            if step.before.state == CLAIMED and step.after.state != CLAIMED:
+            if step.before.state in LIVE_STATES and step.after.state not in {CLAIMED, step.before.state}:
                 found[step.after.account, step.after.type] += 1
         elif isinstance(step.after, Queue):
             found[step.after.account, step.after.id] += 0
     return dict(found)
+
+
+def offered_tasks(
+    steps: list[Step], rows: Mapping[Key, Row], loaded: Mapping[Key, Row], wall: Instant
+) -> dict[tuple[str, str, str], int]:
+    """(account, type, required words): how many tasks became claimable and still are.
+
+    Also those that other waiters may take than before, because they have other work now.
+    """
+    counts: defaultdict[tuple[str, str, str], int] = defaultdict(int)
+    for key in dict.fromkeys(step.after.key for step in steps if isinstance(step.after, Task)):
+        now, before = rows.get(key), loaded.get(key)
+        if not isinstance(now, Task) or not is_claimable(now, wall):
+            continue
+        is_new = not isinstance(before, Task) or not is_claimable(before, wall) or not before.ready
+        if is_new or _taken_by(before) != _taken_by(now):
+            counts[now.account, now.type, now.requires or ""] += 1
+    return counts
+
+
+def _taken_by(task: Row | None) -> tuple[str | None, ...]:
+    """What decides which waiters may take a claimable task."""
+    return (task.requires, task.concurrency_key) if isinstance(task, Task) else ()
 
 
 def failing_workers(steps: list[Step]) -> dict[tuple[str, str, str], set[str]]:

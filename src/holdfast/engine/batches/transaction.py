@@ -22,7 +22,7 @@ from holdfast.engine.command import Offered, Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun, Store
-from holdfast.store.needs import AllNeeds
+from holdfast.store.needs import MAX_READY, AllNeeds, Needs
 from holdfast.telemetry import metric_names, trace_names
 from holdfast.telemetry.registry import Registry, observe_at
 from holdfast.telemetry.traces import INTERNAL, Traces
@@ -37,6 +37,14 @@ _PHASES = tuple(metric_names.PHASE_SECONDS.at(phase) for phase in metric_names.P
 
 class SkippedTasks(Rerun):
     """A claim got too few tasks while another server had locked some: run the batch again."""
+
+
+class OverdueTasks(Rerun):
+    """Tasks whose deadline has passed may hide others from a claim: run the batch again, with more tasks."""
+
+    def __init__(self, spare: int) -> None:
+        super().__init__()
+        self.spare = spare
 
 
 class Committed:
@@ -74,12 +82,25 @@ class BatchTransaction:
 
     def run(self, batch: list[Ticket], lock_seconds: float | None = None, *, retry_skipped: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
+        spare = 0
+        while True:
+            try:
+                return self._run_once(batch, lock_seconds, spare, retry_skipped=retry_skipped)
+            except OverdueTasks as found:
+                spare = found.spare
+
+    def _run_once(
+        self, batch: list[Ticket], lock_seconds: float | None, spare: int, *, retry_skipped: bool
+    ) -> Committed:
+        """Run the batch with so many tasks more of each queue than its claims want."""
         began, began_ns = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._lane) as transaction:
-            needs = AllNeeds.of([ticket.needs() for ticket in batch])
+            needs = AllNeeds.of([*(ticket.needs() for ticket in batch), Needs(spare=spare)])
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
+            if needs.ready and spare < min(view.ready.count_overdue(), MAX_READY):
+                raise OverdueTasks(8 * view.ready.count_overdue())
             counted = transaction.count_claimable(needs) if view.has_unfilled_claim else None
             skipped_tasks = counted is not None and view.has_locked_tasks(counted)
             if skipped_tasks and retry_skipped:

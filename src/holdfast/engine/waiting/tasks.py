@@ -48,7 +48,8 @@ class TaskWaiters(Waiters):
         """Tickets that were trying when another process may have created tasks."""
         self._arrivals = count()
         self._closed: set[Queue] = set()
-        """Queues that were paused or full, or had full keys, when a waiting claim looked into them."""
+        """Queues that were paused or full, or had full keys or tasks whose deadline had passed, when a waiting claim
+        looked into them."""
 
     def handle_not_granted(self, ticket: Ticket, outcome: Outcome) -> None:
         """Handle a claim that found no task: it waits for those that require no more than it was made with."""
@@ -85,7 +86,10 @@ class TaskWaiters(Waiters):
             return joined
 
     def reopen(self, queues: Mapping[Queue, int]) -> None:
-        """Wake tickets for the places that became free in queues or keys that were full, or whose settings changed."""
+        """Wake tickets for the places that became free in queues or keys that were full, or whose settings changed.
+
+        Or for tasks that those behind which they stood no longer hide.
+        """
         if self._closed.isdisjoint(queues):
             return
         with self._lock:

@@ -163,7 +163,7 @@ class MemoryTransaction:
         queues = [row for row in loaded if isinstance(row, Queue)]
         running = {(queue.account, queue.id): self._running(queue) for queue in queues}
         closed = needs.closed_queues(queues, running, loaded)
-        split = needs.split_accounts(queues)
+        split = needs.split_accounts(running)
         return needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
 
     def _running(self, queue: Row) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from holdfast.core.row import Instant
 from holdfast.core.task import Task
@@ -38,6 +38,9 @@ class ConcurrencyLoading:
         self._heads: list[tuple[list[Head], bool, list[Head]]] = []
         """Of each claim and limit the tasks near the head of the queue, whether others follow, and those come due."""
         self._chosen: list[tuple[str, str]] = []
+        self._plain: dict[tuple[str, str], list[str]] = {}
+        """By (account, type): the first tasks that have no key and require nothing. They are loaded like those of other
+        queues."""
         claimed = [(claim.queue.account, claim.queue.type) for claim in claims]
         self._others = [queue for queue in self.queues if (queue.account, queue.type) not in claimed]
         self.statements: list[Statement] = [(ready.RUNNING_KEYS, (row.account, row.type)) for row in self._others]
@@ -59,6 +62,8 @@ class ConcurrencyLoading:
         near, due = results[::2], results[1::2]
         for (claim, _), first in zip(self._claims, near, strict=True):
             claim.queue.running = _decode_counts(first[0][4] or b"{}")
+            if not claim.capabilities:
+                self._plain[claim.queue.account, claim.queue.type] = _decode_ids(first[0][5] or b"[]")
         self._heads = [
             ([Head(*head) for head in _decode_heads(first[0][2] or b"[]")], first[0][3] == b"t", _heads(last))
             for first, last in zip(near, due, strict=True)
@@ -76,10 +81,18 @@ class ConcurrencyLoading:
             self._chosen += [(claim.queue.account, head.id) for head in heads]
         return sorted({key for key in self._chosen if (Task.table, *key) not in self._rows.known})
 
-    @property
-    def has_skipped(self) -> bool:
-        """Whether tasks that claims could take were locked by another server."""
-        return any((Task.table, *key) not in self._rows.known for key in self._chosen)
+    def has_skipped(self, claims: Iterable[tuple[str, str, int]]) -> bool:
+        """Whether tasks that claims could take were locked by another server.
+
+        `claims` are (account, type, count) of all queues whose first tasks were loaded.
+        """
+        damaged = len(self._rows.damaged)
+        plain = (
+            (account, task_id)
+            for account, name, count in claims
+            for task_id in self._plain.get((account, name), [])[: count + damaged]
+        )
+        return any((Task.table, *key) not in self._rows.known for key in (*self._chosen, *plain))
 
     def _usable(self, claim: LimitedClaim, heads: list[Head]) -> list[Head]:
         """Those that are not known to be damaged."""
@@ -103,6 +116,7 @@ class ConcurrencyLoading:
 
 _decode_counts = decoder(dict[str, int])
 _decode_heads = decoder(list[tuple[str, str | None, str | None]])
+_decode_ids = decoder(list[str])
 
 
 def _heads(found: ResultRows) -> list[Head]:

@@ -61,16 +61,16 @@ def ready_statements(needs: AllNeeds, test_time: Instant | None, more: int = 0) 
     ):
         for (first, due), queues in zip((typed, untyped), _by_type(wanted), strict=True):
             if queues:
-                given = document([(*queue[:-1], queue[-1] + more) for queue in queues] if more else queues)
+                given = _document(queues, more)
                 statements += [(Task, (first, (given,))), (Task, (due, (given, test_time)))]
     return statements
 
 
-def count_statements(needs: AllNeeds, test_time: Instant | None) -> list[Statement]:
-    """The statements that count claimable tasks, also those that other servers have locked."""
+def count_statements(needs: AllNeeds, test_time: Instant | None, more: int = 0) -> list[Statement]:
+    """The statements that count claimable tasks, also those that other servers have locked, and `more` of each."""
     plain = zip((ready.COUNT_CLAIMABLE, ready.COUNT_CLAIMABLE_ANY), _by_type(needs.ready), strict=True)
     requiring = zip((ready.COUNT_REQUIRING, ready.COUNT_REQUIRING_ANY), _by_type(needs.requiring), strict=True)
-    return [(query, (document(queues), test_time)) for query, queues in (*plain, *requiring) if queues]
+    return [(query, (_document(queues, more), test_time)) for query, queues in (*plain, *requiring) if queues]
 
 
 def queue_statements(queues: list[Queue], accounts: list[str], test_time: Instant | None) -> list[Statement]:
@@ -81,6 +81,11 @@ def queue_statements(queues: list[Queue], accounts: list[str], test_time: Instan
         statements += [(ready.READY_TYPES, (given,)), (ready.GROUPED_TYPES, (given,))]
         statements.append((ready.DUE_TYPES, (given, test_time)))
     return statements
+
+
+def _document(queues: list[Any], more: int) -> bytes:
+    """Queues, of each of which `more` tasks are meant."""
+    return document([(*queue[:-1], queue[-1] + more) for queue in queues] if more else queues)
 
 
 def _by_type(queues: list[Any]) -> tuple[list[Any], list[Any]]:

@@ -30,13 +30,17 @@ class RowLoading:
     """The queues with a limit for each concurrency key, once they were loaded."""
     _of_types: AllNeeds
     """The claims of any type beside queues with settings, as claims of each type that was loaded for them."""
+    _split: list[str]
+    """The accounts of these claims."""
+    _replaced: int
+    """How many ready tasks more than wanted were loaded of each queue, in the place of damaged ones."""
 
     def _load_open_queues(
         self, rows: LoadedRows, needs: AllNeeds, running: dict[tuple[str, str], int], test_time: Instant | None
     ) -> Instant:
         """Count what runs in the queues with settings, and load for claims of any type beside them."""
         queues = rows.queues()
-        accounts = needs.split_accounts(queues)
+        self._split = accounts = needs.split_accounts(rows.queue_names())
         limited = ConcurrencyLoading(self._run, rows, needs, test_time)
         statements = queue_statements(queues, accounts, test_time)
         counted, *listed = self._run(*statements, *limited.statements)
@@ -69,11 +73,11 @@ class RowLoading:
 
     def _replace_damaged_ready(self, rows: LoadedRows, needs: AllNeeds, test_time: Instant | None) -> Instant:
         """Load further ready tasks in the place of damaged ones."""
-        now, damaged = 0, 0
-        while needs.ready and damaged < len(rows.damaged):
-            damaged = len(rows.damaged)
+        now = 0
+        while needs.ready and self._replaced < len(rows.damaged):
+            self._replaced = len(rows.damaged)
             claims = (needs, self._of_types)
-            more = [statement for each in claims for _, statement in ready_statements(each, test_time, damaged)]
+            more = [statement for each in claims for _, statement in ready_statements(each, test_time, self._replaced)]
             now = self._add_rows(rows, [Task] * len(more), self._run(*more))
         return now
 

@@ -22,8 +22,9 @@ from holdfast.store.sql.group_queries import NO_KEY, keys_of_sets, tasks_of_grou
 from holdfast.store.sql.page_queries import columns
 
 _LOCK = "FOR UPDATE SKIP LOCKED"
-# Claims of any type find nothing in an account that has queues with settings: there the types are listed first.
-_WITHOUT_SETTINGS = "NOT EXISTS (SELECT 1 FROM queues WHERE queues.account = value ->> 0)"
+# Claims of any type find nothing in an account that has queues with settings: there the types are listed first. They
+# are counted there all the same: if the first settings were made since the queues were read, the batch runs again.
+_WITHOUT_SETTINGS = " WHERE NOT EXISTS (SELECT 1 FROM queues WHERE queues.account = value ->> 0)"
 
 QUEUES_OF = and_now(
     Queue,
@@ -41,9 +42,8 @@ _COUNTS = "SELECT coalesce(json_object_agg(concurrency_key, total), '{}')::text 
 RUNNING_KEYS = f"WITH {_COUNTED} {_COUNTS}"
 
 
-def _wanted(*, typed: bool) -> str:
+def _wanted(only: str = "") -> str:
     """The queues in $1."""
-    only = "" if typed else f" WHERE {_WITHOUT_SETTINGS}"
     return (
         "wanted AS (SELECT value ->> 0 AS account, value ->> 1 AS type, (value ->> 2)::int AS most"
         f" FROM json_array_elements($1::json){only})"
@@ -58,7 +58,7 @@ def _first_of(*kinds: str, typed: bool, priority: str = "priority DESC") -> str:
         for where in kinds
     )
     return (
-        f"WITH {_wanted(typed=typed)}, found AS (SELECT task.* FROM wanted CROSS JOIN LATERAL"
+        f"WITH {_wanted('' if typed else _WITHOUT_SETTINGS)}, found AS (SELECT task.* FROM wanted CROSS JOIN LATERAL"
         f" ({' UNION ALL '.join(each)}) AS task) {found_rows(Task)}"
     )
 
@@ -96,9 +96,8 @@ DUE_TYPES = (
 )
 
 
-def _claims(*, typed: bool) -> str:
+def _claims(only: str = "") -> str:
     """Each claim with its own capabilities and those of its session, which is locked already."""
-    only = "" if typed else f" WHERE {_WITHOUT_SETTINGS}"
     return (
         "claims AS (SELECT account, type, capabilities, max(most) AS most FROM (SELECT value ->> 0 AS account,"
         " value ->> 1 AS type, concat_ws(',', nullif(value ->> 2, ''), (SELECT sessions.capabilities FROM sessions"
@@ -150,8 +149,9 @@ def _heads(*, typed: bool) -> str:
 
     near = f"{_queue('claims', typed=typed)} AND ready AND requires IS NOT NULL ORDER BY {order} LIMIT {NEAR}"
     head = "account, type, capabilities, most, words, priority, place, id"
+    claims = _claims("" if typed else _WITHOUT_SETTINGS)
     return (
-        f"WITH RECURSIVE {_claims(typed=typed)}, near AS MATERIALIZED (SELECT claims.*, head.* FROM claims"
+        f"WITH RECURSIVE {claims}, near AS MATERIALIZED (SELECT claims.*, head.* FROM claims"
         f" CROSS JOIN LATERAL (SELECT * FROM (SELECT requires AS words, priority, place, id FROM tasks WHERE {near})"
         f" AS first WHERE {_may_take('words', 'claims')} LIMIT claims.most) AS head),"
         " unfilled AS (SELECT * FROM claims WHERE most > (SELECT count(*)"
@@ -170,8 +170,9 @@ def _heads(*, typed: bool) -> str:
 
 def _due_requiring(*, typed: bool) -> str:
     where = f"{_queue('claims', typed=typed)} AND {_DUE} AND requires IS NOT NULL AND {_may_take('requires', 'claims')}"
+    claims = _claims("" if typed else _WITHOUT_SETTINGS)
     return (
-        f"WITH {_claims(typed=typed)}, found AS (SELECT task.* FROM claims CROSS JOIN LATERAL (SELECT {columns(Task)}"
+        f"WITH {claims}, found AS (SELECT task.* FROM claims CROSS JOIN LATERAL (SELECT {columns(Task)}"
         f" FROM tasks WHERE {where} ORDER BY priority DESC, place, id LIMIT claims.most {_LOCK}) AS task)"
         f" {found_rows(Task)}"
     )
@@ -195,8 +196,8 @@ _ORDER = "ORDER BY priority DESC, place, id"
 def _near(where: str, words: str, able: str = "true") -> str:
     """Of the first tasks of a queue, in its order, those whose keys are not full, up to $5.
 
-    The first $6 of them are locked and loaded. After these come all of them, whether the queue goes on behind them, and
-    how many tasks of each key run.
+    The first $6 of them are locked and loaded. After these come all of them, whether the queue goes on behind them, how
+    many tasks of each key run, and the ids of the first tasks that have no key and require nothing.
     """
     tasks = f"FROM tasks WHERE account = $1 AND type = $2 AND ready AND {where} {_ORDER}"
     has_room = f"(concurrency_key IS NULL OR $3::bigint > 0 AND concurrency_key NOT IN ({_FULL_KEYS}))"
@@ -211,7 +212,9 @@ def _near(where: str, words: str, able: str = "true") -> str:
 _HEADS = (
     f"(SELECT coalesce(json_agg(json_build_array(id, concurrency_key, requires) {_ORDER}), '[]')::text FROM heads),"
     " CASE WHEN (SELECT count(*) FROM heads) < $5::bigint"
-    f" THEN EXISTS (SELECT {{0}} LIMIT 1 OFFSET {WINDOW}) ELSE true END, ({_COUNTS.replace('{}', '{{}}')})"
+    f" THEN EXISTS (SELECT {{0}} LIMIT 1 OFFSET {WINDOW}) ELSE true END, ({_COUNTS.replace('{}', '{{}}')}),"
+    " (SELECT coalesce(json_agg(id), '[]')::text FROM (SELECT id FROM tasks WHERE account = $1 AND type = $2 AND ready"
+    f" AND requires IS NULL AND concurrency_key IS NULL {_ORDER} LIMIT $6::bigint) AS plain)"
 )
 _KEYED, _ANY_SET = "requires IS NULL AND concurrency_key IS NOT NULL", "requires IS NOT NULL"
 KEYED_NEAR = _near(_KEYED, "NULL::text AS requires")  # which its index does not have, so rows would be read
@@ -251,7 +254,7 @@ def _count(*, typed: bool) -> str:
 
     kinds = ("ready AND concurrency_key IS NULL", "ready AND concurrency_key IS NOT NULL") if typed else ("ready",)
     total = " + ".join(map(count, (*kinds, _DUE)))
-    return f"WITH {_wanted(typed=typed)} SELECT account, type, '', {total} FROM wanted"
+    return f"WITH {_wanted()} SELECT account, type, '', {total} FROM wanted"
 
 
 COUNT_CLAIMABLE = _count(typed=True)
@@ -262,7 +265,7 @@ def _count_requiring(*, typed: bool) -> str:
     of_set = f"{_queue('allowed', typed=typed)} AND requires = allowed.words AND ready LIMIT allowed.most"
     due = f"{_queue('claims', typed=typed)} AND {_DUE} AND requires IS NOT NULL AND {_may_take('requires', 'claims')}"
     return (
-        f"WITH RECURSIVE {_claims(typed=typed)}, {_allowed('claims', typed=typed)}"
+        f"WITH RECURSIVE {_claims()}, {_allowed('claims', typed=typed)}"
         " SELECT account, type, capabilities, least(most, (SELECT coalesce(sum((SELECT count(*)"
         f" FROM (SELECT FROM tasks WHERE {of_set}) AS found)), 0) FROM allowed WHERE allowed.account = claims.account"
         " AND allowed.type = claims.type AND allowed.capabilities = claims.capabilities) + (SELECT count(*)"

@@ -74,7 +74,8 @@ class PostgresTransaction(RowLoading):
         self._changes: Changes | None = None
         self._versions: dict[Key, int] = {}
         self._limited = None
-        self._of_types = AllNeeds()
+        self._of_types, self._split = AllNeeds(), list[str]()
+        self._replaced = 0
 
     def load(self, needs: AllNeeds, lock_seconds: float | None = None) -> Rows:
         """Lock and read everything in one round trip; the clock is read after the last lock is granted."""
@@ -120,7 +121,7 @@ class PostgresTransaction(RowLoading):
         if rows.answers:
             self._check_absent(rows.known, needs)
         running: dict[tuple[str, str], int] = {}
-        opened = self._load_open_queues(rows, needs, running, test_time) if rows.queues() else 0
+        opened = self._load_open_queues(rows, needs, running, test_time) if rows.queue_names() else 0
         replaced = self._replace_damaged_ready(rows, needs, test_time)
         dependents = {} if not needs.dependents else self._load_dependents(rows, needs)
         more = self._load_more(rows, subjects, found.pop() if versions else None)
@@ -144,7 +145,7 @@ class PostgresTransaction(RowLoading):
             },
             running=running,
             running_by_key={} if self._limited is None else running_by_key(self._limited.queues),
-            skipped=self._limited is not None and self._limited.has_skipped,
+            skipped=self._limited is not None and self._limited.has_skipped((*needs.ready, *self._of_types.ready)),
             held_tasks=dict(zip(needs.usage, map(number, metered[2::3]), strict=True)),
             wall=test_time or now,
         )
@@ -169,8 +170,9 @@ class PostgresTransaction(RowLoading):
         # In queues with a limit for each key tasks are chosen, and those that are locked are known.
         limited = [] if self._limited is None else self._limited.queues
         chosen = {(queue.account, queue.type) for queue in limited}
-        claims = (needs.without_queues(chosen), self._of_types.without_queues(chosen))
-        statements = [statement for each in claims for statement in count_statements(each, test_time)]
+        split = {(account, "") for account in self._split}
+        claims = (needs.without_queues(chosen | split), self._of_types.without_queues(chosen))
+        statements = [statement for each in claims for statement in count_statements(each, test_time, self._replaced)]
         counted: dict[tuple[str, str, str], int] = {}
         for found in self._run(*statements) if statements else ():
             for account, name, capabilities, total in found:

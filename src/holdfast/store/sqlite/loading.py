@@ -46,7 +46,7 @@ class RowLoading:
         if not needs.ready:
             return
         closed = needs.closed_queues(rows.queues(), running, rows.rows.values())
-        split = needs.split_accounts(rows.queues())
+        split = needs.split_accounts(rows.queue_names())
         needs = needs.in_open_queues(closed, {account: self._ready_types(account) for account in split})
         self._add_ready(rows, needs.ready)
         if needs.requiring:
@@ -71,11 +71,14 @@ class RowLoading:
         for account, task_type, capabilities, limit in needs.capable_claims(rows.capabilities_of):
             queue = (account, task_type) if task_type else (account,)
             few = sets_of_few(capabilities)
-            sets = document(few or self._allowed_sets(task_type, queue, capabilities, limit))
-            due_sets = sets if few else document(self._due_sets(task_type, queue, capabilities))
             first = ready.READY_REQUIRING if task_type else ready.READY_REQUIRING_ANY
             last = ready.DUE_REQUIRING if task_type else ready.DUE_REQUIRING_ANY
-            self._add_first(rows, first, (*queue, sets), limit)
+            damaged = -1
+            while damaged < len(rows.damaged):  # those in the place of damaged ones may be of other sets
+                damaged = len(rows.damaged)
+                sets = document(few or self._allowed_sets(task_type, queue, capabilities, limit + damaged))
+                self._add_found(rows, Task, first, (*queue, sets, limit + damaged))
+            due_sets = document(few or self._due_sets(task_type, queue, capabilities))
             self._add_first(rows, last, (*queue, self.wall, due_sets), limit)
 
     def _allowed_sets(self, task_type: str, queue: tuple[str, ...], capabilities: str, limit: int) -> list[str]:

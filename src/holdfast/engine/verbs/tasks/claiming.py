@@ -52,7 +52,8 @@ class Empty(Outcome, frozen=True):
     capabilities: str = ""
     """What the caller can do, and its session."""
     closed: tuple[str, ...] = ()
-    """Queues of the account that are paused or full, or with full keys: the caller waits for their places too."""
+    """Queues of the account that are paused or full, or with full keys: the caller waits for their places too. Also
+    those with tasks whose deadline has passed: until these have ended they may hide others."""
 
 
 class Busy(Outcome, frozen=True):
@@ -183,7 +184,7 @@ class ClaimTasks(ClaimCommand, frozen=True, kw_only=True):
         if taken:
             return Claimed(taken=tuple(taken), now=view.now)
         closed = (*view.queues.closed(self.account), *view.queues.with_full_keys(self.account))
-        return Empty(capabilities=able, closed=closed, now=view.now)
+        return Empty(capabilities=able, closed=(*closed, *view.ready.overdue_types(self.account)), now=view.now)
 
 
 class ClaimTask(ClaimCommand, frozen=True, kw_only=True):
