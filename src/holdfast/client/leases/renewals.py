@@ -34,12 +34,13 @@ class Renewals:
     def add(self, *leases: Lease) -> None:
         """Renew these leases from now on."""
         with self._changed:
-            self._schedule.add(leases)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="holdfast-renewals", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="holdfast-renewals", daemon=True)
+                thread.start()  # if the system refuses it, the next lease starts one
+                self._thread = thread
             elif min(lease.state.pause() for lease in leases) < self._wakes_at - now():
                 self._changed.notify()
+            self._schedule.add(leases)
 
     def discard(self, *leases: Lease) -> None:
         """Renew these leases no more. A renewal that is under way may still arrive at the server, which refuses it."""
