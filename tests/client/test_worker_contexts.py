@@ -136,6 +136,23 @@ def test_an_async_handler_is_cancelled_when_its_lease_ends_however_seldom_it_is_
             handler.run(task, loop)
 
 
+def test_a_task_that_comes_after_a_longer_wait_than_it_may_run_is_completed(recorded, slow_requests):
+    worker = holdfast.Worker(recorded, concurrency=2)
+
+    @worker.task("sync")
+    def plain(context):
+        context.check()
+
+    @worker.task("async")
+    async def awaited(context):
+        await asyncio.sleep(0)
+
+    slow_requests("/claim", 20.0)
+    tasks = [recorded.create_task(kind, {}, max_run_seconds=15) for kind in ("sync", "async")]
+    assert worker.run_until_idle() == 2
+    assert [recorded.check_task_status(task["id"])["status"] for task in tasks] == ["completed"] * 2
+
+
 # -- run_until_idle ----------------------------------------------------------------------------------------------
 
 

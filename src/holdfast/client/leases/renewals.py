@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.client.errors import HoldfastError, Invalid, Limited, NotFound
 from holdfast.client.leases.base import log
 from holdfast.client.leases.clock import now
-from holdfast.client.leases.renewal_schedule import RenewalOfMany, RenewalSchedule
+from holdfast.client.leases.renewal_schedule import RenewalOfMany, RenewalSchedule, shortest_timeout
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -42,6 +43,12 @@ class Renewals:
                 self._changed.notify()
             self._schedule.add(leases)
 
+    def renew_stale(self, leases: Sequence[Lease]) -> None:
+        """Renew those that were perhaps granted long ago, after a claim that waited: what is certain begins anew."""
+        stale = [lease for lease in leases if lease.state.is_stale]
+        if stale:
+            self._try_to_renew(stale, shortest_timeout(stale))
+
     def discard(self, *leases: Lease) -> None:
         """Renew these leases no more. A renewal that is under way may still arrive at the server, which refuses it."""
         with self._changed:
@@ -52,10 +59,7 @@ class Renewals:
             with self._changed:
                 groups, timeout = self._schedule.due(), self._schedule.timeout() if self._schedule else 0.0
             for group in groups:
-                try:
-                    self._renew(group, timeout)
-                except Exception:  # noqa: BLE001 - such as an answer of a proxy: other leases are renewed
-                    log.exception("%d leases were not renewed", len(group))
+                self._try_to_renew(group, timeout)
 
     def _wait(self) -> bool:
         """Wait until a renewal may be due; False if nothing is held any more."""
@@ -68,6 +72,12 @@ class Renewals:
                 if not self._schedule:
                     self._thread = None
                 return bool(self._schedule)
+
+    def _try_to_renew(self, group: list[Lease], timeout: float) -> None:
+        try:
+            self._renew(group, timeout)
+        except Exception:  # noqa: BLE001 - such as an answer of a proxy: other leases are renewed
+            log.exception("%d leases were not renewed", len(group))
 
     def _renew(self, group: list[Lease], timeout: float) -> None:
         """Renew leases in one request, except those that another thread renews at this moment."""

@@ -147,6 +147,8 @@ class WorkerRun:
             return False
         if self._stopping.is_set():
             self._outcomes.report([Outcome.release(lease) for lease in leases])
+        if not self._stopping.is_set():
+            self._client.renewals.renew_stale(leases)
             return True
         self._client.renewals.add(*leases)
         with self._places:
