@@ -134,6 +134,8 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             try:
                 async with self._transport.stream(stream.request(), SILENCE_SECONDS) as (answer, chunks):
                     stream.check_answer(answer)
+                    if self._closed.is_set():  # while it was being connected, so that `close` did not know of it
+                        return
                     async for chunk in chunks:
                         for frame in stream.feed(chunk):
                             yield frame

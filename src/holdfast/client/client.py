@@ -147,6 +147,8 @@ class Client(Methods[Document]):
             try:
                 with self._transport.stream(stream.request(), SILENCE_SECONDS) as (answer, chunks):
                     stream.check_answer(answer)
+                    if self._closed.is_set():  # while it was being connected, so that `close` did not know of it
+                        return
                     for chunk in chunks:
                         yield from stream.feed(chunk)
                 pause = stream.reconnect_pause(AnswerLost("the stream ended"))
@@ -261,10 +263,10 @@ class Client(Methods[Document]):
     def close(self) -> None:
         """Close all connections. Later calls raise Unreachable with the code `closed`."""
         self._closed.set()
-        self._transport.close()
-
         for made in list(self._separate):
             made.close()
+        self._transport.close()
+
     def __enter__(self) -> Self:
         return self
 
