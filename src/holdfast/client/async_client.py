@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.client import DEADLINE, TIMEOUT
-from holdfast.client.errors import Document, Unreachable
+from holdfast.client.errors import Document
 from holdfast.client.event_stream import (
     RECONNECT_ERRORS,
     SILENCE_SECONDS,
@@ -107,7 +107,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             if not isinstance(outcome, float):
                 return outcome
             await asyncio.sleep(outcome)
-        raise Unreachable("this client is closed", code="closed", hint="Create a new client.")
+        raise call.closed()
 
     async def follow(
         self, after: int | None = None, subject: str | None = None, kind: str | None = None
