@@ -11,10 +11,13 @@ from types import SimpleNamespace
 import psutil
 import pytest
 
+from holdfast.client.errors import OutcomeUnknown
 from holdfast.client.leases.clock import now
 from holdfast.transport.cli.hold import child
+from holdfast.transport.cli.hold.elect import _campaign
 from holdfast.transport.cli.hold.renewal import Renewal
 from holdfast.transport.cli.hold.supervisor import NOT_RUNNABLE, HeldLease, hold
+from holdfast.transport.cli.long_wait import NO_LIMIT, call_until, is_granted
 from tests.cli.shell import PROGRAM, Shell, until
 from tests.compat.octostore.server import Server
 
@@ -287,6 +290,28 @@ def test_an_answer_that_is_not_of_this_api_ends_no_heartbeats():
         assert renewal.lost is None
     finally:
         renewal.stop()
+
+
+class Answers:
+    """A client with these answers; an exception is raised."""
+
+    def __init__(self, *answers):
+        self.left = list(answers)
+
+    def call(self, operation, **arguments):
+        answer = self.left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_a_wait_goes_on_after_a_lost_answer():
+    """The server was there before: it is restarted, perhaps behind a proxy that accepts connections meanwhile."""
+    client = Answers({"status": "held"}, OutcomeUnknown("no answer"), {"status": "claimed"})
+    assert call_until(client, "claim_job", {}, NO_LIMIT, is_granted) == {"status": "claimed"}
+    follower = {"status": "follower", "retry_after_ms": 1, "leader": {"candidate_id": "ann"}}
+    client = Answers(follower, OutcomeUnknown("no answer"), {"status": "leader"})
+    assert _campaign(client, {}, wait=True)[1] == {"status": "leader"}
 
 
 def test_a_missing_program_is_127_and_the_job_is_free(shell, job):
