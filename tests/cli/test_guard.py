@@ -8,13 +8,16 @@ import sys
 import platformdirs
 import pytest
 
+from holdfast.client.lease_memory import JOB
 from holdfast.operations import bounds
 from holdfast.operations.table import OPERATIONS
 from holdfast.transport.cli.hooks import claims, window
+from holdfast.transport.cli.hooks.events import Hook, answer_event
 from holdfast.transport.cli.hooks.payload import Payload
 from holdfast.transport.cli.hooks.server import ROUTES
 from holdfast.transport.cli.hooks.window import window_owner
-from holdfast.transport.cli.hosts.table import HOSTS
+from holdfast.transport.cli.hosts.host import END
+from holdfast.transport.cli.hosts.table import CLAUDE_ANSWER, HOSTS
 from holdfast.user_folders import state_folder
 from tests.cli.shell import PROGRAM, Shell
 from tests.cli.test_hosts import git
@@ -284,3 +287,37 @@ def test_a_hook_imports_neither_the_client_nor_msgspec(tmp_path):
         [sys.executable, "-c", code], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+OPEN = {"until": "2027-01-01T00:00:00Z", "to": None}
+
+
+class PagedServer:
+    """A server with two pages of what the key holds; the second has the jobs of the window."""
+
+    url = "http://paged"
+
+    def __init__(self):
+        self.released = []
+
+    def call(self, operation, row_id="", **arguments):
+        if operation == "release_job":
+            self.released.append(row_id)
+            return {}
+        assert operation == "list_mine"
+        if "cursor" not in arguments:
+            return {"held": [], "nextCursor": "second"}
+        return {
+            "held": [{"kind": JOB, "id": "given", "offered": OPEN}, {"kind": JOB, "id": "kept"}],
+            "nextCursor": None,
+        }
+
+
+def test_an_offered_job_outlives_its_session_however_much_the_key_holds(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    server = PagedServer()
+    of_session = window.Window(server.url, "claude-code", "s-1")
+    for name in ("given", "kept"):
+        of_session.memories[0].remember(JOB, name, f"lease of {name}", 60)
+    answer_event(END, Hook(CLAUDE_ANSWER, "SessionEnd", Payload("{}"), server, of_session))
+    assert server.released == ["kept"]

@@ -1,14 +1,23 @@
 """Verb `run`: the command runs under the lease, and never longer."""
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from holdfast.client.errors import OutcomeUnknown
+from holdfast.client.leases.clock import now
+from holdfast.transport.cli.hold import child
+from holdfast.transport.cli.hold.elect import _campaign
+from holdfast.transport.cli.hold.renewal import Renewal
+from holdfast.transport.cli.hold.supervisor import NOT_RUNNABLE, HeldLease, hold
+from holdfast.transport.cli.long_wait import NO_LIMIT, call_until, is_granted
 from tests.cli.shell import PROGRAM, Shell, until
 from tests.compat.octostore.server import Server
 
@@ -239,6 +248,70 @@ def test_the_kernel_alone_kills_the_command_of_a_killed_holdfast(shell, job):
     running.kill()
     finish(running)
     until(lambda: is_gone(child), 5)
+
+
+def test_a_command_that_cannot_be_watched_has_ended_before_its_lease_is_released(monkeypatch):
+    def refuse(group):
+        raise OSError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(child, "Watchdog", refuse)
+    monkeypatch.setattr(child.subprocess, "Popen", started := Started(subprocess.Popen))
+    at_release = []
+    lease = HeldLease("x", 10.0, now(), {}, lambda _: 10.0, lambda _: at_release.append(is_gone(started.pid)))
+    assert hold(lease, ["sleep", "60"], SimpleNamespace(child=None)) == NOT_RUNNABLE
+    assert at_release == [True]
+
+
+class Started:
+    """Starts processes and keeps the id of the last one."""
+
+    def __init__(self, start):
+        self._start = start
+        self.pid = 0
+
+    def __call__(self, *arguments, **more):
+        process = self._start(*arguments, **more)
+        self.pid = process.pid
+        return process
+
+
+def test_an_answer_that_is_not_of_this_api_ends_no_heartbeats():
+    """Such as that of a proxy, which has no `expires_in_seconds`."""
+    heartbeats = []
+
+    def renew(_):
+        heartbeats.append(now())
+        return {}["expires_in_seconds"] if len(heartbeats) == 1 else 1.0
+
+    renewal = Renewal(renew, 1.0, now())
+    renewal.start()
+    try:
+        until(lambda: len(heartbeats) > 1, 5)
+        assert renewal.lost is None
+    finally:
+        renewal.stop()
+
+
+class Answers:
+    """A client with these answers; an exception is raised."""
+
+    def __init__(self, *answers):
+        self.left = list(answers)
+
+    def call(self, operation, **arguments):
+        answer = self.left.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_a_wait_goes_on_after_a_lost_answer():
+    """The server was there before: it is restarted, perhaps behind a proxy that accepts connections meanwhile."""
+    client = Answers({"status": "held"}, OutcomeUnknown("no answer"), {"status": "claimed"})
+    assert call_until(client, "claim_job", {}, NO_LIMIT, is_granted) == {"status": "claimed"}
+    follower = {"status": "follower", "retry_after_ms": 1, "leader": {"candidate_id": "ann"}}
+    client = Answers(follower, OutcomeUnknown("no answer"), {"status": "leader"})
+    assert _campaign(client, {}, wait=True)[1] == {"status": "leader"}
 
 
 def test_a_missing_program_is_127_and_the_job_is_free(shell, job):

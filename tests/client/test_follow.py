@@ -1,6 +1,7 @@
 """`follow`: every event once and in order, over lost connections and killed servers, in all three kinds of client."""
 
 import asyncio
+import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -107,6 +108,51 @@ def test_closing_an_async_client_ends_the_iteration(sqlite_server, name):
         await asyncio.sleep(0.5)
         await client.close()
         return await asyncio.wait_for(listening, SECONDS)
+
+    assert asyncio.run(scenario()) == []
+
+
+def test_closing_the_client_while_it_connects_ends_the_iteration(sqlite_server, monkeypatch):
+    client = holdfast.Client(f"http://localhost:{sqlite_server.port}", KEY)
+    look_up, connecting, closed = socket.getaddrinfo, threading.Event(), threading.Event()
+
+    def look_up_late(*arguments, **more):
+        if threading.current_thread() is thread:
+            connecting.set()
+            closed.wait(SECONDS)
+        return look_up(*arguments, **more)
+
+    thread = threading.Thread(target=list, args=[client.follow()], daemon=True)
+    monkeypatch.setattr(socket, "getaddrinfo", look_up_late)
+    thread.start()
+    assert connecting.wait(SECONDS)
+    client.close()
+    closed.set()
+    thread.join(3)
+    assert not thread.is_alive()
+
+
+def test_closing_an_async_client_while_it_connects_ends_the_iteration(sqlite_server, monkeypatch):
+    async def scenario():
+        loop = asyncio.get_running_loop()
+        look_up, connecting, closed = loop.getaddrinfo, asyncio.Event(), asyncio.Event()
+
+        async def look_up_late(*arguments, **more):
+            connecting.set()
+            await closed.wait()
+            return await look_up(*arguments, **more)
+
+        monkeypatch.setattr(loop, "getaddrinfo", look_up_late)
+        client = holdfast.AsyncClient(f"http://localhost:{sqlite_server.port}", KEY)
+
+        async def listen():
+            return [event async for event in client.follow()]
+
+        listening = asyncio.ensure_future(listen())
+        await asyncio.wait_for(connecting.wait(), SECONDS)
+        await client.close()
+        closed.set()
+        return await asyncio.wait_for(listening, 3)
 
     assert asyncio.run(scenario()) == []
 

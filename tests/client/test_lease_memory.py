@@ -1,5 +1,6 @@
 """The file with the lease ids of an agent."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -160,3 +161,20 @@ def test_a_lease_id_that_was_replaced_during_a_renewal_stays(make, monkeypatch):
     assert make().find(JOB, "deploy") == "l2"
     memory.update({(JOB, "deploy"): ("l1", 600.0)}, [(JOB, "deploy", "l1")])
     assert make().find(JOB, "deploy") == "l2"
+
+
+def test_a_file_that_cannot_be_read_at_this_moment_is_reported_and_kept(make, reports, monkeypatch):
+    memory, open_file = make(), os.open
+    memory.remember(JOB, "deploy", "l1", 60)
+
+    def fail(path, *arguments, **more):
+        if path == memory.path:
+            raise OSError(errno.EIO, "Input/output error")
+        return open_file(path, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(lease_memory.os, "open", fail)
+        memory.remember(JOB, "other", "l2", 60)
+        assert memory.find(JOB, "deploy") is None
+    assert ["cannot remember" in report for report in reports] == [True, False]
+    assert memory.find(JOB, "deploy") == "l1"

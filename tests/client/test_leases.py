@@ -3,6 +3,7 @@
 import asyncio
 import threading
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -18,6 +19,7 @@ from holdfast.client.leases.state import Duration, LeaseState, Terms
 from holdfast.client.retry import NotSent
 from holdfast.client.worker.errors import Permanent, Retry
 from holdfast.operations.bound_kinds import Range
+from tests.client.recorder import AsyncRecordingTransport
 from tests.support import in_background, wait_until
 
 pytestmark = pytest.mark.waits(14)
@@ -99,6 +101,54 @@ def test_a_withdrawn_offer_is_counted_from_the_sending_of_its_withdrawal(recorde
         job.withdraw()
         assert times == [100.0, 105.0]
         assert 24 < job.remaining <= 25
+
+
+def test_a_renewal_of_an_offer_says_nothing_about_the_lease_after_its_withdrawal(recorded, transport, name):
+    """An offer lasts for an hour, and so does what the answer to a renewal of it promises."""
+    answered, withdrawn = threading.Event(), threading.Event()
+
+    def late(request):
+        if not request.target.endswith("/heartbeat"):
+            return None
+        answer = type(transport).__base__.send(transport, request, 5)
+        answered.set()
+        withdrawn.wait(1)
+        return answer
+
+    with recorded.job(name, "me", ttl=5) as job:
+        job.offer()
+        transport.answer_instead = late
+        renewing = in_background(job.renew)
+        assert answered.wait(5)
+        job.withdraw()
+        withdrawn.set()
+        renewing.result(5)
+        assert 4 < job.remaining <= 5
+
+
+def test_an_asyncio_renewal_of_an_offer_says_nothing_about_the_lease_after_its_withdrawal(name):
+    async def scenario():
+        answered, withdrawn = asyncio.Event(), asyncio.Event()
+
+        class Late(AsyncRecordingTransport):
+            async def send(self, request, timeout):  # noqa: ASYNC109 - the transport's protocol
+                answer = await super().send(request, timeout)
+                if request.target.endswith("/heartbeat"):
+                    answered.set()
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(withdrawn.wait(), 1)
+                return answer
+
+        async with AsyncClient(transport=Late()) as client, client.job(name, "me", ttl=5) as job:
+            await job.offer()
+            renewing = asyncio.ensure_future(job.renew())
+            await asyncio.wait_for(answered.wait(), 5)
+            await job.withdraw()
+            withdrawn.set()
+            await renewing
+            return job.remaining
+
+    assert 4 < asyncio.run(scenario()) <= 5
 
 
 def test_a_giver_that_withdraws_too_late_learns_who_has_it(client, name):

@@ -150,6 +150,23 @@ def test_a_lease_that_is_added_as_the_thread_of_renewals_ends_is_renewed(recorde
         wait_until(lambda: transport.count("/heartbeat"), 5)
 
 
+def test_leases_are_renewed_although_the_thread_could_not_be_started_once(recorded, name, monkeypatch):
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name == "holdfast-renewals":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"), recorded.job(f"{name}/first", "me"):
+            pytest.fail("nothing would renew it")
+    assert recorded.get_job_owner(f"{name}/first")["status"] == "free"
+    with ExitStack() as stack:
+        stay_held(hold(stack, recorded, name, 1, ttl=1), 1.5)
+
+
 def test_notes_are_saved_by_renewals_of_many(recorded, transport, name):
     with ExitStack() as stack:
         leases = hold(stack, recorded, name, 3)

@@ -1,15 +1,20 @@
 """Which requests are repeated, when, and which error is raised otherwise."""
 
+import asyncio
+import threading
 import time
 
 import pytest
 
 from holdfast.client import retry
+from holdfast.client.async_client import AsyncClient
+from holdfast.client.client import Client
 from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.event_stream import StreamState
 from holdfast.client.leases.state import LeaseState, Terms
 from holdfast.client.request import Answer, find_operation, is_repeatable
 from holdfast.client.retry import AnswerLost, Call, NotSent
+from tests.support import in_background
 
 SAFE = ("create_task", {"type": "x", "payload": {}})
 UNSAFE = ("create_key", {"name": "x", "scopes": ["jobs"]})
@@ -138,3 +143,36 @@ def test_renewals_are_repeated_after_any_number_of_failures():
     for _ in range(2_000):
         state.refused(Unreachable("x"))
     assert state.remaining > 0.0
+
+
+def test_a_call_of_a_client_that_is_closed_after_an_answer_was_lost_may_have_been_applied():
+    class Lossy:
+        def send(self, request, timeout):
+            asking.set()
+            raise AnswerLost("the connection broke")
+
+        def close(self):
+            pass
+
+    class AsyncLossy(Lossy):
+        async def send(self, request, timeout):  # noqa: ASYNC109 - the transport's protocol
+            raise AnswerLost("the connection broke")
+
+        async def close(self):
+            pass
+
+    async def scenario():
+        client = AsyncClient(transport=AsyncLossy())
+        calling = asyncio.ensure_future(client.call(SAFE[0], **SAFE[1]))
+        await asyncio.sleep(0.01)
+        await client.close()
+        await calling
+
+    asking, client = threading.Event(), Client(transport=Lossy())
+    calling = in_background(lambda: client.call(SAFE[0], **SAFE[1]))
+    assert asking.wait(5)
+    client.close()
+    with pytest.raises(OutcomeUnknown):
+        calling.result(5)
+    with pytest.raises(OutcomeUnknown):
+        asyncio.run(scenario())

@@ -11,6 +11,7 @@ import holdfast
 from holdfast.client.errors import LeaseLost, Limited
 from holdfast.client.leases.clock import now
 from holdfast.client.leases.state import Duration
+from holdfast.client.leases.types import TaskLease
 from holdfast.client.worker import handlers
 from holdfast.client.worker.claims import AbandonableClaims
 from tests.client.ways import KEY, working
@@ -134,6 +135,45 @@ def test_an_async_handler_is_cancelled_when_its_lease_ends_however_seldom_it_is_
         task.state.renewed(now(), Duration(ttl=0.1, every=60.0), {})
         with pytest.raises(LeaseLost):
             handler.run(task, loop)
+
+
+def test_an_async_handler_that_offers_its_task_while_its_lease_is_looked_at_goes_on(recorded, monkeypatch):
+    look, looking, offered = TaskLease.check, threading.Event(), threading.Event()
+
+    def look_late(lease):
+        looking.set()
+        assert offered.wait(5)
+        look(lease)
+
+    async def give(context):
+        await asyncio.to_thread(looking.wait, 5)
+        code = await context.offer()
+        offered.set()
+        await asyncio.sleep(0.5)
+        return {"code": code}
+
+    recorded.create_task("x", {})
+    handler = handlers.Handler(give, lambda payload: payload)
+    with running_loop() as loop, recorded.task("x") as task:
+        monkeypatch.setattr(TaskLease, "check", look_late)
+        assert handler.run(task, loop)["code"]
+
+
+def test_a_task_that_comes_after_a_longer_wait_than_it_may_run_is_completed(recorded, slow_requests):
+    worker = holdfast.Worker(recorded, concurrency=2)
+
+    @worker.task("sync")
+    def plain(context):
+        context.check()
+
+    @worker.task("async")
+    async def awaited(context):
+        await asyncio.sleep(0)
+
+    slow_requests("/claim", 20.0)
+    tasks = [recorded.create_task(kind, {}, max_run_seconds=15) for kind in ("sync", "async")]
+    assert worker.run_until_idle() == 2
+    assert [recorded.check_task_status(task["id"])["status"] for task in tasks] == ["completed"] * 2
 
 
 # -- run_until_idle ----------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pytest
 
@@ -218,3 +219,33 @@ def test_a_worker_claims_again_after_any_number_of_failures(embedded_client, mon
             assert isinstance(running.exception(20.0), AuthError)
         finally:
             worker.stop()
+
+
+@contextmanager
+def ending(worker):
+    """A worker that runs, and ends by itself with an error before the end of the block."""
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(worker.run)
+        try:
+            yield
+            with pytest.raises(Unreachable, match="closed"):
+                running.result(5)
+        finally:
+            worker.stop()
+
+
+def test_a_worker_whose_client_is_closed_ends_and_claims_nothing(sqlite_server, memory, name):
+    for client in (holdfast.Client(url_of(sqlite_server), KEY), memory):
+        ran = []
+        before, later = holdfast.Worker(client), holdfast.Worker(client)
+        for worker in (before, later):
+            worker.task(name)(ran.append)
+        with ending(before):
+            time.sleep(0.5)
+            client.close()
+            if client is not memory:
+                with holdfast.Client(url_of(sqlite_server), KEY) as other:
+                    other.create_task(name, {})
+        with ending(later):
+            pass
+        assert not ran

@@ -11,6 +11,7 @@ from holdfast.client.lease_memory import LeaseMemory
 from holdfast.settings import load
 from holdfast.store.memory.store import MemoryStore
 from holdfast.transport.mcp.agent.process import AgentProcess
+from holdfast.transport.mcp.agent.session import AgentSession, OtherSessions, Proof
 from holdfast.transport.mcp.in_process import InProcessSender, ToolRequest, ToolResponse
 from holdfast.transport.mcp.server import McpHandlers
 from tests.compat.octostore.server import TOKENS
@@ -298,3 +299,22 @@ def test_the_loop_renews_and_tries_again_soon_after_a_failure(monkeypatch):
     with suppress(asyncio.CancelledError):
         asyncio.run(Failing().keep_alive())
     assert slept == [20, 5, 20, 5]
+
+
+def test_a_renewal_without_an_answer_is_given_up_before_the_session_is_over(tmp_path):
+    """Such as over a connection that broke without a sign: the next renewal makes a new one."""
+
+    class Silent:
+        async def send(self, request):
+            await asyncio.get_running_loop().create_future()
+
+    async def scenario():
+        session, others = AgentSession(Silent(), memory, 3), OtherSessions(Silent(), 3)
+        session.proof, others._open = Proof("s-1", "l-1"), {"s-2": "l-2"}
+        async with asyncio.timeout(2):
+            await others.renew()
+            assert await session.renew() is False
+        assert (session.proof, others._open) == (Proof("s-1", "l-1"), {"s-2": "l-2"})
+
+    memory = LeaseMemory(URL, "ann", print, tmp_path)
+    asyncio.run(scenario())

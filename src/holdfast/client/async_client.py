@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol, Self
 
 from holdfast.client.client import DEADLINE, TIMEOUT
-from holdfast.client.errors import Document, Unreachable
+from holdfast.client.errors import Document
 from holdfast.client.event_stream import (
     RECONNECT_ERRORS,
     SILENCE_SECONDS,
@@ -107,7 +107,7 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             if not isinstance(outcome, float):
                 return outcome
             await asyncio.sleep(outcome)
-        raise Unreachable("this client is closed", code="closed", hint="Create a new client.")
+        raise call.closed()
 
     async def follow(
         self, after: int | None = None, subject: str | None = None, kind: str | None = None
@@ -134,6 +134,8 @@ class AsyncClient(Methods[Coroutine[Any, Any, Document]]):
             try:
                 async with self._transport.stream(stream.request(), SILENCE_SECONDS) as (answer, chunks):
                     stream.check_answer(answer)
+                    if self._closed.is_set():  # while it was being connected, so that `close` did not know of it
+                        return
                     async for chunk in chunks:
                         for frame in stream.feed(chunk):
                             yield frame

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -84,6 +85,8 @@ class Client(Methods[Document]):
         self._deadline = deadline
         self._transport = transport or _http_transport(url, key)
         self._closed = threading.Event()
+        self._separate: weakref.WeakSet[Client] = weakref.WeakSet()
+        """Clients that this one has made: they are closed with it."""
         self.renewals = Renewals(self)
         """Renews what the client holds."""
         call_after_fork(self)
@@ -144,6 +147,8 @@ class Client(Methods[Document]):
             try:
                 with self._transport.stream(stream.request(), SILENCE_SECONDS) as (answer, chunks):
                     stream.check_answer(answer)
+                    if self._closed.is_set():  # while it was being connected, so that `close` did not know of it
+                        return
                     for chunk in chunks:
                         yield from stream.feed(chunk)
                 pause = stream.reconnect_pause(AnswerLost("the stream ended"))
@@ -243,14 +248,23 @@ class Client(Methods[Document]):
         return TaskLease(self, TaskByIdClaim((), worker, more, task_id=task_id))
 
     def separate(self) -> Client:
-        """A client of the same server with connections of its own: closing it ends its calls at once, and no others."""
+        """A client of the same server with connections of its own: closing it ends its calls at once, and no others.
+
+        It is closed with this one.
+        """
         if not isinstance(self._transport, SeparableTransport):
             raise TypeError(f"{type(self._transport).__name__} has no method `separate`")
-        return Client(timeout=self._timeout, deadline=self._deadline, transport=self._transport.separate())
+        made = Client(timeout=self._timeout, deadline=self._deadline, transport=self._transport.separate())
+        self._separate.add(made)
+        if self._closed.is_set():
+            made.close()
+        return made
 
     def close(self) -> None:
         """Close all connections. Later calls raise Unreachable with the code `closed`."""
         self._closed.set()
+        for made in list(self._separate):
+            made.close()
         self._transport.close()
 
     def __enter__(self) -> Self:

@@ -176,23 +176,28 @@ class LeaseMemory:
     def _change(self, change: Callable[[Document], Document]) -> None:
         try:
             with locked(self.path.with_suffix(".lock")):
-                self._write(change(self._read()))
+                self._write(change(self._load()))
         except OSError as error:
             self._report(f"cannot remember lease ids in {self.path}: {error.strerror or error}")
 
     def _read(self) -> Document:
-        """What the file has; nothing if it is missing or damaged."""
-        nothing = Document({})
+        """What the file has; nothing if it is missing, damaged or cannot be read now."""
+        try:
+            return self._load()
+        except OSError as error:
+            self._report(f"cannot read lease ids in {self.path}: {error.strerror or error}")
+        return Document({})
+
+    def _load(self) -> Document:
+        """What the file has; nothing if it is missing or damaged. One that cannot be read now must not be replaced."""
         try:
             with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC), "rb") as file:
                 return _decode(file.read())
         except FileNotFoundError:
-            return nothing
+            return Document({})
         except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
             self._report(f"{self.path} is damaged, so the lease ids in it are lost: it is replaced by the next claim")
-        except OSError as error:
-            self._report(f"cannot read lease ids in {self.path}: {error.strerror or error}")
-        return nothing
+        return Document({})
 
     def _write(self, document: Document) -> None:
         held = {key: entry._asdict() for key, entry in document.held.items()}

@@ -12,6 +12,8 @@ from holdfast.client.errors import Document, HoldfastError, OutcomeUnknown, Unre
 from holdfast.client.request import Answer
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 20.0
+CLOSED = "closed"
+"""Error code of calls of a closed client."""
 MAX_DOUBLINGS = 30
 """A pause that was doubled so often is longer than any limit; a power of a thousand would be no float any more."""
 _TRANSIENT = {408, 429, 500, 502, 503, 504}
@@ -64,7 +66,7 @@ class Call:
 
     def closed(self) -> HoldfastError:
         """The error of a call that ended because its client was closed."""
-        closed = Unreachable("this client is closed", code="closed", hint="Create a new client.")
+        closed = Unreachable("this client is closed", code=CLOSED, hint="Create a new client.")
         return self._final_error(closed)
 
     def _no_answer(self, problem: NotSent | AnswerLost) -> HoldfastError:

@@ -60,9 +60,10 @@ class AsyncWorkLease(JobLeaseBase, AsyncLease):
     async def withdraw(self) -> None:
         """Withdraw the offer and go on. Raises LeaseLost if another worker has taken over."""
         self._check_process()
-        sent = now()
-        document = await self._client.call(f"withdraw_{self.kind}_offer", **self.terms.proof)
-        self._kept(self._claim, document, sent)
+        async with self.one_renewal:  # a renewal that is under way may be of the offer, which lasts longer
+            sent = now()
+            document = await self._client.call(f"withdraw_{self.kind}_offer", **self.terms.proof)
+            self._kept(self._claim, document, sent)
         self._renewals.add(self)
 
     async def _settle(self, operation: str, **more: Any) -> Document:

@@ -36,10 +36,10 @@ class Lease(LeaseBase):
         try:
             if self._granted.is_stale:
                 self.renew()
+            self._client.renewals.add(self)
         except BaseException:
             self._give_back()
             raise
-        self._client.renewals.add(self)
         return self
 
     def __exit__(

@@ -49,7 +49,7 @@ class RenewalSchedule(Generic[L]):
 
     def timeout(self) -> float:
         """Seconds that one request may take, so that a request without an answer costs no other lease its renewal."""
-        return min(LONGEST_REQUEST, *(lease.state.request_timeout for lease in self._held))
+        return shortest_timeout(self._held)
 
     def due(self) -> list[list[L]]:
         """The leases to renew now, as many in one request as possible. Those that are over are renewed no more."""
@@ -62,6 +62,11 @@ class RenewalSchedule(Generic[L]):
         most = HEARTBEAT_LEASES.most
         groups = [together[start : start + most] for start in range(0, len(together), most)]
         return groups + [[lease] for lease in due if lease.terms.entry is None]
+
+
+def shortest_timeout(leases: Iterable[LeaseBase]) -> float:
+    """Seconds that one request for these leases may take."""
+    return min(LONGEST_REQUEST, *(lease.state.request_timeout for lease in leases))
 
 
 class RenewalOfMany:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.client.errors import HoldfastError, Invalid, Limited, NotFound
 from holdfast.client.leases.base import log
 from holdfast.client.leases.clock import now
-from holdfast.client.leases.renewal_schedule import RenewalOfMany, RenewalSchedule
+from holdfast.client.leases.renewal_schedule import RenewalOfMany, RenewalSchedule, shortest_timeout
 
 if TYPE_CHECKING:
     from holdfast.client.client import Client
@@ -34,12 +35,19 @@ class Renewals:
     def add(self, *leases: Lease) -> None:
         """Renew these leases from now on."""
         with self._changed:
-            self._schedule.add(leases)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="holdfast-renewals", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._run, name="holdfast-renewals", daemon=True)
+                thread.start()  # if the system refuses it, the next lease starts one
+                self._thread = thread
             elif min(lease.state.pause() for lease in leases) < self._wakes_at - now():
                 self._changed.notify()
+            self._schedule.add(leases)
+
+    def renew_stale(self, leases: Sequence[Lease]) -> None:
+        """Renew those that were perhaps granted long ago, after a claim that waited: what is certain begins anew."""
+        stale = [lease for lease in leases if lease.state.is_stale]
+        if stale:
+            self._try_to_renew(stale, shortest_timeout(stale))
 
     def discard(self, *leases: Lease) -> None:
         """Renew these leases no more. A renewal that is under way may still arrive at the server, which refuses it."""
@@ -51,10 +59,7 @@ class Renewals:
             with self._changed:
                 groups, timeout = self._schedule.due(), self._schedule.timeout() if self._schedule else 0.0
             for group in groups:
-                try:
-                    self._renew(group, timeout)
-                except Exception:  # noqa: BLE001 - such as an answer of a proxy: other leases are renewed
-                    log.exception("%d leases were not renewed", len(group))
+                self._try_to_renew(group, timeout)
 
     def _wait(self) -> bool:
         """Wait until a renewal may be due; False if nothing is held any more."""
@@ -67,6 +72,12 @@ class Renewals:
                 if not self._schedule:
                     self._thread = None
                 return bool(self._schedule)
+
+    def _try_to_renew(self, group: list[Lease], timeout: float) -> None:
+        try:
+            self._renew(group, timeout)
+        except Exception:  # noqa: BLE001 - such as an answer of a proxy: other leases are renewed
+            log.exception("%d leases were not renewed", len(group))
 
     def _renew(self, group: list[Lease], timeout: float) -> None:
         """Renew leases in one request, except those that another thread renews at this moment."""

@@ -64,9 +64,10 @@ class WorkLease(JobLeaseBase, Lease):
     def withdraw(self) -> None:
         """Withdraw the offer and go on. Raises LeaseLost if another worker has taken over."""
         self._check_process()
-        sent = now()
-        document = self._client.call(f"withdraw_{self.kind}_offer", **self.terms.proof)
-        self._kept(self._claim, document, sent)
+        with self.one_renewal:  # a renewal that is under way may be of the offer, which lasts longer
+            sent = now()
+            document = self._client.call(f"withdraw_{self.kind}_offer", **self.terms.proof)
+            self._kept(self._claim, document, sent)
         self._client.renewals.add(self)
 
     def _settle(self, operation: str, **more: Any) -> Document:

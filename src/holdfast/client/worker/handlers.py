@@ -41,11 +41,12 @@ def _run_async(running_handler: Any, lease: TaskLease, loop: asyncio.AbstractEve
     """Run a coroutine on the event loop, and cancel it when the lease is lost or cancellation is requested."""
     running: Future[Any] = asyncio.run_coroutine_threadsafe(running_handler, loop)
     while not wait([running], POLL_SECONDS if lease.is_offered else min(POLL_SECONDS, lease.remaining)).done:
-        if lease.is_offered:
-            continue  # the handler passes the code on
+        was_offered = lease.is_offered
         try:
             lease.check()
         except HoldfastError:
+            if was_offered or lease.is_offered:
+                continue  # the handler passes the code on
             running.cancel()
             wait([running], CLEANUP_SECONDS)
             raise

@@ -20,7 +20,7 @@ from holdfast.client.client import Client
 from holdfast.client.errors import AuthError, CancelRequested, HoldfastError, Invalid, LeaseLost
 from holdfast.client.leases.claims import TaskClaim
 from holdfast.client.leases.types import TaskLease
-from holdfast.client.retry import FIRST_PAUSE, LONGEST_PAUSE, doubled
+from holdfast.client.retry import CLOSED, FIRST_PAUSE, LONGEST_PAUSE, doubled
 from holdfast.client.tracing import is_recording, processing
 from holdfast.client.worker.claims import CLAIM_SECONDS, AbandonableClaims
 from holdfast.client.worker.errors import Asked
@@ -124,7 +124,9 @@ class WorkerRun:
 
     def _ends_run(self, error: HoldfastError) -> bool:
         """Whether a refused claim ends the run: retrying does not help, or nobody waits for tasks that come later."""
-        return isinstance(error, AuthError | Invalid) or (self._until_idle and error.code != PLAN_IS_FULL)
+        if isinstance(error, AuthError | Invalid) or error.code == CLOSED:
+            return True
+        return self._until_idle and error.code != PLAN_IS_FULL
 
     def _look_again_after(self, held: int) -> None:
         """No task was ready. The end of one of the `held` tasks may make others ready; with none, this is idle."""
@@ -145,6 +147,8 @@ class WorkerRun:
         leases = self._claims.claim(claim, limit, 0.0 if self._until_idle else WAIT_SECONDS)
         if not leases:
             return False
+        if not self._stopping.is_set():
+            self._client.renewals.renew_stale(leases)
         if self._stopping.is_set():
             self._outcomes.report([Outcome.release(lease) for lease in leases])
             return True

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from holdfast.client.client import Client
-from holdfast.client.errors import Limited, ServerError, Unreachable
+from holdfast.client.errors import Limited, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.leases.clock import now
 from holdfast.operations.bounds import WAIT
 
@@ -32,7 +32,7 @@ def call_until(
         left = max(end - now(), 0.0)
         try:
             answer = client.call(operation, **arguments, wait_seconds=round(min(left, LONGEST_WAIT), 3))
-        except (Limited, ServerError, Unreachable):
+        except (Limited, OutcomeUnknown, ServerError, Unreachable):
             if not answered or left <= RETRY_SECONDS:
                 raise
             time.sleep(RETRY_SECONDS)

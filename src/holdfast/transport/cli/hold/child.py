@@ -28,7 +28,12 @@ class Child:
             preexec_fn=_before_exec(prepare),  # noqa: PLW1509 - no other thread runs yet
         )
         self.group = self._process.pid
-        self._watchdog = Watchdog(self.group)
+        try:
+            self._watchdog = Watchdog(self.group)
+        except OSError:  # the lease is released for a command that cannot be run
+            self.signal(signal.SIGKILL)
+            self._process.wait()
+            raise
 
     def wait(self, seconds: float = _POLL_SECONDS) -> int | None:
         """The exit status (128 plus the signal that ended it), or None if it still runs after `seconds`."""

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 from holdfast.client.client import Client
-from holdfast.client.errors import HoldfastError, Limited, ServerError, Unreachable
+from holdfast.client.errors import HoldfastError, Limited, OutcomeUnknown, ServerError, Unreachable
 from holdfast.client.leases.clock import now
 from holdfast.operations.bounds import ELECTION_TTL
 from holdfast.transport.cli import exit_status
@@ -51,7 +51,7 @@ def _campaign(client: Client, arguments: dict[str, Any], *, wait: bool) -> tuple
         pause = LONGEST_PAUSE
         try:
             answer = client.call("campaign", **arguments)
-        except (Limited, ServerError, Unreachable):
+        except (Limited, OutcomeUnknown, ServerError, Unreachable):
             if not answered:
                 raise
         else:

@@ -14,8 +14,8 @@ MARGINS = Margins(trusted=0.8, jitter=0.1)
 """A fifth of the lease is not trusted: it is left for clock drift and for ending the command."""
 PACE = 1 / 3
 """Part of the TTL between two renewals."""
-_TRANSIENT = (Limited, OutcomeUnknown, ServerError, Unreachable)
-"""Errors that may pass before the lease ends."""
+_TRANSIENT = (Limited, OutcomeUnknown, ServerError, Unreachable, LookupError, TypeError, ValueError)
+"""Errors that may pass before the lease ends; the last three are those of an answer that is not the server's."""
 
 
 class Renewal:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -141,13 +142,23 @@ def _left_behind(hook: Hook) -> list[Left]:
     """What the window holds, except what is offered to another agent."""
     known: dict[tuple[str, str], dict[str, Any]] = {}
     with suppress(Refused):  # a key that may not read the list
-        known = {(row["kind"], row["id"]): row for row in hook.server.call("list_mine", limit=1000)["held"]}
+        for row in _mine(hook.server):
+            known[row["kind"], row["id"]] = row
     found = []
     for memory, kind, row_id, lease_id in hook.window.leases():
         row = known.get((kind, row_id), {})
         if not row.get("offered"):
             found.append(Left(memory, kind, row_id, lease_id, _handover(hook.payload, row)))
     return found
+
+
+def _mine(server: Server) -> Iterator[dict[str, Any]]:
+    """What the key holds, also for other agents."""
+    cursor: str | None = ""
+    while cursor is not None:
+        page = server.call("list_mine", limit=1000, **({"cursor": cursor} if cursor else {}))
+        yield from page["held"]
+        cursor = page["nextCursor"]
 
 
 def _handover(payload: Payload, row: dict[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ OVER = frozenset({"session_not_found", "session_expired", "lease_lost"})
 """Refusals of a renewal, or of a claim for the session, that mean that the session is over."""
 SERVER_ERROR = 500
 """This HTTP status and every larger one may pass: the same request may succeed later."""
+_NO_ANSWER = 504
 NAME_LIMIT = 200
 """Characters of the owner that the name of its session has."""
 _IDS = {"jobs": (JOB, "job_id", "lease_id"), "tasks": (TASK, "id", "leaseId")}
@@ -69,8 +70,7 @@ class AgentSession:
         async with self._lock:
             if self.proof is None:
                 return True
-            path, body = f"{SESSIONS}/{self.proof.session_id}/heartbeat", {"lease_id": self.proof.lease_id}
-            response, document = await self._post(path, body)
+            response, document = await _renew(self._sender, self.proof, self.seconds)
             if document.get("error") in OVER:
                 self.proof = None
             return response.status < SERVER_ERROR
@@ -148,7 +148,7 @@ class OtherSessions:
     async def renew(self) -> None:
         """Renew all of them; one that is over is forgotten."""
         for session_id, lease_id in list(self._open.items()):
-            _, document = await _post(self._sender, f"{SESSIONS}/{session_id}/heartbeat", {"lease_id": lease_id})
+            _, document = await _renew(self._sender, Proof(session_id, lease_id), self._seconds)
             if document.get("error") in OVER and self._open.get(session_id) == lease_id:
                 del self._open[session_id]
 
@@ -156,6 +156,15 @@ class OtherSessions:
 def _session_id(request: ToolRequest) -> str:
     """The id in the path; empty for a request that opens a session."""
     return "/".join(request.path.split("/")[3:4])
+
+
+async def _renew(sender: Sender, proof: Proof, seconds: int) -> Answer:
+    """Renew a session, early enough given up for another attempt: this one's connection may be broken."""
+    try:
+        async with asyncio.timeout(seconds / 6):
+            return await _post(sender, f"{SESSIONS}/{proof.session_id}/heartbeat", {"lease_id": proof.lease_id})
+    except TimeoutError:
+        return ToolResponse(_NO_ANSWER, b"{}"), {}
 
 
 async def _post(sender: Sender, path: str, body: dict[str, Any]) -> Answer:
