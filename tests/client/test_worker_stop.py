@@ -234,6 +234,40 @@ def ending(worker):
             worker.stop()
 
 
+@contextmanager
+def no_thread_for_renewals(monkeypatch):
+    """The system refuses the next thread that would renew leases."""
+    start, refused = threading.Thread.start, []
+
+    def refuse_once(thread):
+        if thread.name == "holdfast-renewals" and not refused:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse_once)
+        yield
+
+
+def test_a_worker_whose_tasks_cannot_be_renewed_returns_them_and_claims_again(memory, monkeypatch, name):
+    worker, done = holdfast.Worker(memory), threading.Event()
+    worker.task(name)(lambda _context: done.set())
+    memory.create_task(name, {})
+    with no_thread_for_renewals(monkeypatch), working(worker):
+        assert done.wait(10)
+    assert memory.list_tasks(type=name)["tasks"][0]["attemptCount"] == 1
+
+
+def test_a_worker_that_runs_until_it_is_idle_raises_what_it_did_not_expect(memory, monkeypatch, name):
+    worker = holdfast.Worker(memory)
+    worker.task(name)(lambda _context: None)
+    memory.create_task(name, {})
+    with no_thread_for_renewals(monkeypatch), pytest.raises(RuntimeError, match="new thread"):
+        worker.run_until_idle()
+    assert memory.list_tasks(type=name)["tasks"][0]["status"] == "pending"
+
+
 def test_a_worker_whose_client_is_closed_ends_and_claims_nothing(sqlite_server, memory, name):
     for client in (holdfast.Client(url_of(sqlite_server), KEY), memory):
         ran = []

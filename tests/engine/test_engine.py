@@ -209,15 +209,15 @@ def test_a_long_queue_of_waiters_survives_a_full_backlog(opened, started, paused
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_exactly_one_of_racing_claimers_on_two_servers_wins(opened, started, kind):
-    engines = [started(opened(kind)), started(opened(kind))]
+    engines, sink = [started(opened(kind)), started(opened(kind))], Futures()
     tokens = []
+
+    def race(lease_id, number):
+        return sink.send(engines[number % 2], claim("job", lease_id))[1].result(20)
+
     with ThreadPoolExecutor(8) as pool:
         for turn in range(10):
-            outcomes = list(
-                pool.map(
-                    lambda number, turn=turn: engines[number % 2].call(claim("job", f"l{turn}-{number}")), range(8)
-                )
-            )
+            outcomes = pool.map(race, [f"l{turn}-{number}" for number in range(8)], range(8))
             winners = [outcome for outcome in outcomes if isinstance(outcome, Claimed)]
             assert len(winners) == 1
             tokens.append(winners[0].lease.token)

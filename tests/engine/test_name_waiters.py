@@ -272,3 +272,15 @@ def test_while_a_caller_is_away_the_name_goes_to_others(waiting):
     first = waiting.enter("l0")
     waiting.give_up(first)
     assert not waiting.waiters.length(KEY)
+
+
+def test_the_end_of_a_delay_sets_one_alarm_however_often_the_head_tries(waiting):
+    waiting.enter("l1")
+    alarms = len(waiting.timer._heap)
+    for seconds in (30.0, 30.001, 29.999, 60.0):
+        waiting.waiters.wake_later(KEY, seconds)
+    assert len(waiting.timer._heap) == alarms + 1
+    waiting.waiters.wake_later(KEY, 20.0)
+    assert len(waiting.timer._heap) == alarms + 2, "an earlier one"
+    waiting.waiters.wake_later(OTHER, 20.0)
+    assert len(waiting.timer._heap) == alarms + 2, "nobody waits for this name"

@@ -299,11 +299,27 @@ def step(engine):
         engine.lanes.all[0].run(batch)
 
 
-def test_a_caller_that_disconnects_before_it_waits_is_in_nobodys_way(memory):
+def test_a_caller_that_disconnects_before_its_claim_runs_is_in_nobodys_way(memory):
     engine = idle_engine(memory)
     run(memory, reserve("a", "x/1"))
     gone = Waiter(engine, waits("w", "x/"))
     engine.leave(gone.ticket)
+    step(engine)
+    assert [row.id for row in every(memory, Reservation)] == ["a"]
+    assert type(run(memory, reserve("b", "x/2"))) is Reserved
+
+
+def test_a_caller_that_disconnects_before_it_waits_is_in_nobodys_way(memory, monkeypatch):
+    engine = idle_engine(memory)
+    run(memory, reserve("a", "x/1"))
+    gone, (lane,) = Waiter(engine, waits("w", "x/")), engine.lanes.all
+    report = lane._on_commit
+
+    def leave_first(committed):
+        engine.leave(gone.ticket)
+        report(committed)
+
+    monkeypatch.setattr(lane, "_on_commit", leave_first)
     step(engine)
     assert [row.ended_how for row in every(memory, Reservation) if row.id == "w"] == ["left"]
     assert type(run(memory, reserve("b", "x/2"))) is Reserved

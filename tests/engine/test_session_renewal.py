@@ -17,6 +17,7 @@ from holdfast.engine.command import Held
 from holdfast.engine.session_renewal import ActingSession
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.verbs.job_claims import Claimed
+from holdfast.engine.verbs.tasks.claiming import Empty
 from tests.reservation_commands import extend, release_paths, renew, reserve
 from tests.support import ACCOUNT, ALICE, BOB, START, Keep, claim, every, heartbeat, idle_lane, release, run
 from tests.task_commands import beat, begin, complete, create, heartbeat_session, life_of, take, take_this
@@ -67,6 +68,21 @@ def test_a_write_renews_everything_that_its_session_holds_once_a_third_of_the_tt
     clock.now = START + 39 * SECOND
     run(holding_store, release("second", claimed.lease_id, session=carried()))
     assert deadlines(holding_store) == dict.fromkeys(ROWS, 80), "it was renewed 19 s ago"
+
+
+def test_a_write_renews_no_task_whose_lease_ends_with_its_attempt(store, clock):
+    """Each renewal would end at the same moment as before, so the next write would renew it again."""
+    run(store, begin(ttl=TTL))
+    proof = {"session_id": "s1", "session_lease_id": life_of()}
+    run(store, create("t1", lease_duration=TTL, max_run=THIRD))
+    assert run(store, take("work", **proof)).taken[0].task.expires_at == START + THIRD
+    clock.now = START + THIRD // 2
+    versions = set()
+    for number in range(3):
+        assert isinstance(run(store, take("work", seed=f"s{number}", **proof)), Empty)
+        with store.read() as reader:
+            versions.add(reader.row(Task, ACCOUNT, "t1").version)
+    assert len(versions) == 1
 
 
 def test_every_kind_of_write_renews_unless_it_lacks_the_lease_id_of_the_session(holding_store, clock):

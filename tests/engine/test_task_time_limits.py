@@ -12,6 +12,7 @@ from holdfast.core.task.retry import default_backoff
 from holdfast.engine.expiry import GiveGrace
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.store.contract import TaskPath
+from holdfast.store.memory.transaction import MemoryTransaction
 from tests.support import START, check_log, run, transact
 from tests.task_commands import (
     BASE,
@@ -91,6 +92,23 @@ def test_tasks_whose_deadline_has_passed_hide_none_behind_them(store, clock, typ
     clock.advance(100)
     claim = take(*types, limit=limit, capabilities=able.get("requires", ""))
     assert [each.task.id for each in run(store, claim).taken] == ["u0", "u1", "v"][:limit]
+
+
+def test_they_make_only_the_claims_of_their_own_queue_load_more(memory, clock, monkeypatch):
+    counts, load = [], MemoryTransaction.load
+
+    def count_and_load(transaction, needs, *more):
+        counts.append({task_type: count for _, task_type, count in needs.ready})
+        return load(transaction, needs, *more)
+
+    transact(memory, *(create(f"t{n:02}", deadline_at=START + 100 * SECOND) for n in range(20)), create("u"))
+    transact(memory, create("v", type="other"))
+    clock.advance(100)
+    monkeypatch.setattr(MemoryTransaction, "load", count_and_load)
+    taken = transact(memory, take("work"), take("other"))
+    assert [each.task.id for outcome in taken for each in outcome.taken] == ["u", "v"]
+    assert counts[-1]["work"] > 20
+    assert counts[-1]["other"] == 1
 
 
 @pytest.mark.parametrize(

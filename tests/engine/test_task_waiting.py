@@ -9,14 +9,15 @@ from collections import Counter
 
 import pytest
 
-from holdfast.core.errors import Draining, InvalidTransition
+from holdfast.core.errors import Draining, InvalidTransition, Refused
 from holdfast.core.event import Event
 from holdfast.core.row import SECOND
-from holdfast.core.task import CLAIMED, Task
+from holdfast.core.task import CLAIMED, PENDING, Task
+from holdfast.engine.engine import Engine
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.tasks.claiming import Claimed, Empty
 from holdfast.store.postgres import watcher
-from tests.support import Futures, Keep, check_log, every, promptly, results, stop_in_time, wait_until
+from tests.support import Futures, Keep, check_log, every, promptly, results, run, stop_in_time, wait_until
 from tests.task_commands import BASE, cancel, complete, create, fail, release_task, requeue, take, take_this, undeliver
 
 PROMPT, ACROSS = 0.1, 0.5
@@ -277,3 +278,15 @@ def test_a_task_that_failed_goes_to_another_waiting_worker_before_its_own(lastin
     engine.call(fail("t1", after=0))
     assert ids([other]) == ["t1"]
     assert not own.done()
+
+
+def test_a_caller_that_left_before_its_claim_ran_is_granted_nothing(store):
+    """It may have asked again, and have been told that there is nothing: then nobody would know of the grant."""
+    engine, sink = Engine(store), Futures()
+    run(store, create("t1"))
+    ticket, waits = sink.send(engine, take("work"), 20)
+    engine.leave(ticket)
+    engine.start()
+    assert isinstance(waits.exception(timeout=10), Refused)
+    engine.stop()
+    assert [(task.state, task.attempt) for task in every(store, Task)] == [(PENDING, 0)]

@@ -120,6 +120,13 @@ def test_accounts_never_see_each_other_s_tasks(store):
             run(store, command)
 
 
+@pytest.mark.parametrize("types", [("work",), (), ("work", "other")])
+def test_a_claim_takes_the_task_with_the_highest_priority(store, types):
+    for task_id, task_type, priority in (("t1", "work", 0), ("t2", "other", 2), ("t3", "work", 9)):
+        run(store, create(task_id, type=task_type, priority=priority))
+    assert [each.task.id for each in run(store, take(*types)).taken] == ["t3"]
+
+
 def test_tasks_are_claimed_by_priority_then_in_order_of_creation(store, clock):
     for number, priority in enumerate([0, 5, 0, 100, 5]):
         clock.advance(1)

@@ -15,7 +15,7 @@ from holdfast.core.lease import Lease, renewal_interval
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant
 from holdfast.core.session import Session
-from holdfast.core.task import Task, lease_ttl
+from holdfast.core.task import Task, is_last_lease, lease_ttl
 
 Held = TypeVar("Held", Lease, Task, Reservation)
 
@@ -55,7 +55,12 @@ def heartbeat_interval(row: Lease | Task | Reservation, now: Instant) -> Instant
 
 
 def is_renewal_due(row: Lease | Task | Reservation | Session, now: Instant) -> bool:
-    """Whether a third of its TTL has passed since its last renewal: a write that carries its session renews it then."""
+    """Whether a third of its TTL has passed since its last renewal: a write that carries its session renews it then.
+
+    A lease that ends with its attempt cannot be renewed any more, so it would be due again at once, for ever.
+    """
+    if isinstance(row, Task) and is_last_lease(row):
+        return False
     ttl = ttl_of(row)
     return row.expires_at is not None and now >= row.expires_at - ttl + renewal_interval(ttl)
 

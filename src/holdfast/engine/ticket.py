@@ -103,9 +103,9 @@ class Ticket:
     def run(self, view: View) -> Any:
         """Run its command; after a wait, only if the caller's key still works.
 
-        A caller that left while rows were locked gets nothing: it may have asked again, and found nothing.
+        A caller that has left gets nothing: it may have asked again, and found nothing.
         """
-        if self.is_caller_gone and self.locked_until is not None:
+        if self.is_caller_gone:
             raise Refused("the caller has left")
         if self.key is not None and self.is_waiting:
             self.key.check(view.find(Principal, self.key.account, self.key.principal), view.now)

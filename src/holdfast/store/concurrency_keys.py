@@ -17,7 +17,7 @@ from holdfast.core.row import Key, Row
 from holdfast.core.task import CLAIMED, Task
 from holdfast.core.task.capabilities import may_take
 from holdfast.core.task.queue import Head, Queue, choose
-from holdfast.store.needs import AllNeeds
+from holdfast.store.needs import AllNeeds, count_hiding
 
 NEAR = 100
 """How many tasks at the head of a queue are looked through before its sets of required words are listed."""
@@ -117,7 +117,8 @@ def limited_claims(
     for account, name, capabilities, count in claims:
         for queue in queues:
             if queue.account == account and name in {"", queue.type}:
-                fresh = LimitedClaim(queue, capabilities, count, needs.spare)
+                spare = needs.spare + count_hiding(needs.hiding, account, queue.type)
+                fresh = LimitedClaim(queue, capabilities, count, spare)
                 claim = found.setdefault((account, queue.type, capabilities), fresh)
                 claim.count = max(claim.count, count)
     return [*found.values()]

@@ -47,6 +47,9 @@ class Needs(msgspec.Struct, frozen=True):
     """(account, type, limit): the limit for each concurrency key that this command may set for a queue in `queues`."""
     spare: int = 0
     """How many ready tasks this command may take by id: claims in the same batch load that many more."""
+    hiding: tuple[tuple[str, str, int], ...] = ()
+    """(account, type, count): claims of this queue in the same batch load so many more, because tasks that nobody may
+    claim stand before others; type "" means every queue of the account."""
     unique_keys: tuple[tuple[str, str], ...] = ()
     """(account, unique key): the live tasks under these keys."""
     dependents: tuple[tuple[str, str], ...] = ()
@@ -87,6 +90,7 @@ class AllNeeds(msgspec.Struct):
     queues_of: list[tuple[str, str]] = []
     changed_queues: list[tuple[str, str]] = []
     concurrency_limits: list[tuple[str, str, int]] = []
+    hiding: list[tuple[str, str, int]] = []
     unique_keys: list[tuple[str, str]] = []
     dependents: list[tuple[str, str]] = []
     same_key_as: list[tuple[str, str]] = []
@@ -193,7 +197,8 @@ class AllNeeds(msgspec.Struct):
         if not ready:
             return cls(**_sorted(gathered))
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
-        most = {queue: min(count + spare, MAX_READY) for queue, count in ready.items()}
+        hiding = gathered.get("hiding", ())
+        most = {queue: min(count + spare + count_hiding(hiding, *queue), MAX_READY) for queue, count in ready.items()}
         gathered["ready"] = {(*queue, count) for queue, count in most.items()}
         requiring = gathered.get("requiring", ())
         gathered["requiring"] = {(*claim, most[claim[0], claim[1]]) for claim in requiring}
@@ -203,6 +208,14 @@ class AllNeeds(msgspec.Struct):
 def dependents_of_each(tasks: int) -> int:
     """How many dependents of each of so many tasks are loaded."""
     return max(1, min(MAX_DEPENDENTS, MAX_DEPENDENTS_PER_BATCH // max(tasks, 1)))
+
+
+def count_hiding(hiding: Iterable[tuple[str, str, int]], account: str, task_type: str) -> int:
+    """How many tasks that nobody may claim stand before others of a queue; type "" is every queue of the account."""
+    found = (
+        count for other, name, count in hiding if other == account and (name == task_type or "" in {name, task_type})
+    )
+    return max(found, default=0)
 
 
 def range_below(prefix: str) -> tuple[str, str | None]:

@@ -68,7 +68,7 @@ class WorkerRun:
         self._claimed: queue.SimpleQueue[TaskLease | None] = queue.SimpleQueue()
         """Tasks to run; None ends a thread."""
         self._claims = AbandonableClaims(client)
-        self._error: HoldfastError | None = None
+        self._error: Exception | None = None
         self._is_interrupted = False
 
     def work(self) -> None:
@@ -111,16 +111,30 @@ class WorkerRun:
                 failures = 0
             except HoldfastError as error:
                 if self._ends_run(error):
-                    self._error = error
-                    self.stop()
+                    self._end(error)
                     return
                 log.warning("cannot claim a task: %s", error)
-                pause = (error.retry_after or 0.0) + random.uniform(0.0, doubled(FIRST_PAUSE, failures, LONGEST_PAUSE))
+                self._pause(held if error.code == PLAN_IS_FULL else 0, failures, error.retry_after or 0.0)
                 failures += 1
-                self._wait_until_fewer(held if error.code == PLAN_IS_FULL else 0, pause)
+            except Exception as error:
+                log.exception("cannot claim a task")
+                if self._until_idle:
+                    self._end(error)
+                    return
+                self._pause(0, failures)
+                failures += 1
             else:
                 if self._until_idle and not has_claimed:
                     self._look_again_after(held)
+
+    def _end(self, error: Exception) -> None:
+        """End the run with an error."""
+        self._error = error
+        self.stop()
+
+    def _pause(self, most: int, failures: int, seconds: float = 0.0) -> None:
+        """Wait before the next claim: longer after each failure, but only until fewer than `most` are held."""
+        self._wait_until_fewer(most, seconds + random.uniform(0.0, doubled(FIRST_PAUSE, failures, LONGEST_PAUSE)))
 
     def _ends_run(self, error: HoldfastError) -> bool:
         """Whether a refused claim ends the run: retrying does not help, or nobody waits for tasks that come later."""
@@ -152,7 +166,11 @@ class WorkerRun:
         if self._stopping.is_set():
             self._outcomes.report([Outcome.release(lease) for lease in leases])
             return True
-        self._client.renewals.add(*leases)
+        try:
+            self._client.renewals.add(*leases)
+        except BaseException:  # such as no more threads: nobody would renew or run them
+            self._outcomes.report([Outcome.release(lease) for lease in leases])
+            raise
         with self._places:
             self._running.update(leases)
             self.started += len(leases)

@@ -70,9 +70,9 @@ class ReadyHeap:
         """The types of loaded tasks that nobody may claim any more, and that may hide others until the sweep."""
         return sorted({task_type for task_type, _ in self._overdue.get(account, ())})
 
-    def count_overdue(self) -> int:
-        """How many of these tasks there are."""
-        return sum(map(len, self._overdue.values()))
+    def count_overdue(self, account: str, task_type: str) -> int:
+        """How many of these tasks a queue has; type "" is every queue of the account."""
+        return sum(task_type in {"", name} for name, _ in self._overdue.get(account, ()))
 
     def _return_with_room(self, account: str) -> None:
         """Put back the tasks that were set aside and whose keys have room now, as they are now."""

@@ -22,7 +22,7 @@ from holdfast.engine.command import Offered, Outcome, Queue
 from holdfast.engine.ticket import Ticket
 from holdfast.engine.view import View
 from holdfast.store.contract import Rerun, Store
-from holdfast.store.needs import MAX_READY, AllNeeds, Needs
+from holdfast.store.needs import MAX_READY, AllNeeds, Needs, count_hiding
 from holdfast.telemetry import metric_names, trace_names
 from holdfast.telemetry.registry import Registry, observe_at
 from holdfast.telemetry.traces import INTERNAL, Traces
@@ -40,11 +40,12 @@ class SkippedTasks(Rerun):
 
 
 class OverdueTasks(Rerun):
-    """Tasks whose deadline has passed may hide others from a claim: run the batch again, with more tasks."""
+    """Tasks whose deadline has passed may hide others from a claim: run the batch again, with more of these queues."""
 
-    def __init__(self, spare: int) -> None:
+    def __init__(self, hiding: dict[Queue, int]) -> None:
         super().__init__()
-        self.spare = spare
+        self.hiding = hiding
+        """How many more."""
 
 
 class Committed:
@@ -82,25 +83,26 @@ class BatchTransaction:
 
     def run(self, batch: list[Ticket], lock_seconds: float | None = None, *, retry_skipped: bool = False) -> Committed:
         """Load, decide, save, commit. Nothing is answered before the commit has returned."""
-        spare = 0
+        hiding: dict[Queue, int] = {}
         while True:
             try:
-                return self._run_once(batch, lock_seconds, spare, retry_skipped=retry_skipped)
+                return self._run_once(batch, lock_seconds, hiding, retry_skipped=retry_skipped)
             except OverdueTasks as found:
-                spare = found.spare
+                hiding |= found.hiding
 
     def _run_once(
-        self, batch: list[Ticket], lock_seconds: float | None, spare: int, *, retry_skipped: bool
+        self, batch: list[Ticket], lock_seconds: float | None, hiding: dict[Queue, int], *, retry_skipped: bool
     ) -> Committed:
-        """Run the batch with so many tasks more of each queue than its claims want."""
+        """Run the batch; it loads so many tasks more of these queues than its claims want."""
         began, began_ns = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._lane) as transaction:
-            needs = AllNeeds.of([*(ticket.needs() for ticket in batch), Needs(spare=spare)])
+            more = Needs(hiding=tuple((*queue, count) for queue, count in hiding.items()))
+            needs = AllNeeds.of([*(ticket.needs() for ticket in batch), more])
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]
-            if needs.ready and spare < min(view.ready.count_overdue(), MAX_READY):
-                raise OverdueTasks(8 * view.ready.count_overdue())
+            if needs.ready and (overdue := _find_overdue(needs, view)):
+                raise OverdueTasks({queue: 8 * count for queue, count in overdue.items()})
             counted = transaction.count_claimable(needs) if view.has_unfilled_claim else None
             skipped_tasks = counted is not None and view.has_locked_tasks(counted)
             if skipped_tasks and retry_skipped:
@@ -143,6 +145,14 @@ class BatchTransaction:
         attributes = {trace_names.COMMANDS: len(batch)}
         links = [cause for cause in causes if cause]
         self.traces.record(trace_names.BATCH, INTERNAL, parent="", links=links, attributes=attributes, began=began)
+
+
+def _find_overdue(needs: AllNeeds, view: View) -> dict[Queue, int]:
+    """The claimed queues with more overdue tasks than were loaded in addition, and how many each has."""
+    overdue = {(account, name): view.ready.count_overdue(account, name) for account, name, _ in needs.ready}
+    return {
+        queue: count for queue, count in overdue.items() if count_hiding(needs.hiding, *queue) < min(count, MAX_READY)
+    }
 
 
 def _find_unsure(decided: list[tuple[Ticket, Any, bool]]) -> list[Ticket]:

@@ -26,6 +26,8 @@ from holdfast.engine.waiting.waiters import Deliver, SetWaiting, Submit, Waiters
 MAX_OF_NAME = 1_000
 CLOCK_MARGIN = 0.002
 """Seconds added to a wait, so that the moment has certainly passed by the store's clock."""
+ALARM_MARGIN = 0.01
+"""An alarm that is at most so many seconds later serves as well."""
 FAR_SECONDS = 120.0
 """A later moment wakes nobody: a caller waits for a minute at most, and when it leaves the next one tries."""
 
@@ -33,10 +35,12 @@ FAR_SECONDS = 120.0
 class NameQueue:
     """The waiters for one name."""
 
-    __slots__ = ("is_trying", "tickets", "try_again")
+    __slots__ = ("is_trying", "tickets", "try_again", "wakes_at")
 
     def __init__(self) -> None:
         self.tickets: deque[Ticket] = deque()
+        self.wakes_at = 0.0
+        """The moment of the last alarm that lets the head try."""
         self.is_trying = False
         """Whether the head's claim is in the engine."""
         self.try_again = False
@@ -98,8 +102,14 @@ class NameWaiters(Waiters):
 
     def wake_later(self, key: Key, seconds: float) -> None:
         """Let the head of a queue try when the name's delay is over, or its time as a done job."""
-        if seconds <= FAR_SECONDS:
-            self._timer.at(time.monotonic() + seconds + CLOCK_MARGIN, partial(self.wake, [key]))
+        now = time.monotonic()
+        moment = now + seconds + CLOCK_MARGIN
+        with self._lock:
+            queue = self._queues.get(key)
+            if queue is None or seconds > FAR_SECONDS or now < queue.wakes_at <= moment + ALARM_MARGIN:
+                return  # each try would set one more alarm
+            queue.wakes_at = moment
+        self._timer.at(moment, partial(self.wake, [key]))
 
     def _wake_head(self, key: Key) -> list[Ticket]:
         queue = self._queues.get(key)

@@ -136,7 +136,6 @@ class Waiters(ABC):
         for key in ticket.command.once_keys():
             self._repeated.setdefault(key, []).append(ticket)
         ticket.is_waiting = True
-        ticket.command = ticket.waiting_command
         ticket.alarm = self._timer.at(ticket.deadline, partial(self._time_out, ticket))
         self._set_waiting(waiting=True)
         return tries
