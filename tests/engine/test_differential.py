@@ -26,7 +26,7 @@ from tests.engine.task_script import TASK_VERBS, TaskScript
 from tests.proof_size import FULL
 from tests.support import START, STORES, check_log, empty, every, transact
 
-PARTS, EXAMPLES, STEPS = (8, 50, 80) if FULL else (1, 6, 30)
+PARTS, EXAMPLES, STEPS = (8, 50, 80) if FULL else (1, 30, 30)
 
 PASSING = st.sampled_from(["stay", "tick", "deadline", "deadline", "almost", "second", "long"])
 

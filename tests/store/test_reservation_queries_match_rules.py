@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -88,8 +88,14 @@ def may_find(mine, row):
     return is_open(row) and any(may_overlap(parse(one), other) for one in mine for other in theirs)
 
 
+HELD = Reservation(
+    "a", "r01", space="s", paths=encode_paths(("a/b",)), arrived_at=START, claimed_at=START, proof="p", expires_at=START
+)
+
+
 @with_examples
 @given(rows=row_lists, mine=path_lists, space=spaces)
+@example(rows=[HELD], mine=("**",), space="s")
 def test_loaded_reservations_are_those_whose_patterns_may_overlap(fresh, rows, mine, space):
     patterns = [parse(text) for text in mine]
     view = load_view(fresh(rows), paths=paths_needed("a", space, patterns))

@@ -93,6 +93,15 @@ class Receiver:
         self.plans[path] = list(plan) or [204]
         return f"http://127.0.0.1:{self.port}{path}"
 
+    def late(self, status: int, seconds: float) -> Callable[[Any], None]:
+        """A step of a plan: this status, after some seconds."""
+
+        def step(request: BaseHTTPRequestHandler) -> None:
+            time.sleep(seconds)
+            self._status(request, status)
+
+        return step
+
     def on(self, path: str) -> list[Message]:
         with self._lock:
             return [message for message in self.messages if message.path == path]
