@@ -34,7 +34,7 @@ run: .venv/run.done ## Start the server on 127.0.0.1:7700
 demo: .venv/run.done ## Five agents race for one job; the winner is killed and another continues
 	@.venv/bin/python examples/five_agents.py
 
-test: .venv/test.done ## Run every test, on SQLite and on a private PostgreSQL
+test: .venv/test.done ## Run the tests, on SQLite and on a private PostgreSQL
 	@$(PYTEST) $(ARGS)
 
 check: .venv/test.done .venv/lint.done ## Lint, format, types, import rules, then the tests

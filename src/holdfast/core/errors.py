@@ -292,7 +292,7 @@ class SessionTaken(Conflict):
     """The name belongs to a live session, and the request did not send its secret."""
 
     code = "session_taken"
-    hint = "Send the `secret` that opening the session returned, choose another name, or wait until it has expired."
+    hint = "Send the `secret` that opening the session returned, with the same key, or choose another name."
 
 
 class SessionLive(Conflict):
@@ -352,7 +352,7 @@ class NotYetClaimable(Conflict):
     """The task is scheduled for later, or waits for something else."""
 
     code = "not_yet_claimable"
-    hint = "Retry when it is due, or claim another task."
+    hint = "Claim it again after `retry_after` seconds, or claim another task."
 
     def __init__(self, message: str, retry_after: int = WAIT_FOR_TASK_SECONDS, **facts: Any) -> None:
         super().__init__(message, **facts)
@@ -544,7 +544,7 @@ class ValueRefused(Trouble):
     """The database refused a value of this request."""
 
     code = "value_refused"
-    hint = "Nothing was changed. Send plain text without control characters."
+    hint = "Nothing was changed. Change the value that the message names, then send the request again."
 
 
 class DamagedRow(Trouble):

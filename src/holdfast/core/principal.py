@@ -15,12 +15,12 @@ from holdfast.core.row import Instant, Row
 
 SCOPES = {
     "admin": "everything in the account",
-    "jobs": "jobs, locks and sessions",
+    "jobs": "jobs, files, locks and sessions",
     "tasks": "tasks and sessions",
     "tasks:produce": "create, cancel and requeue tasks",
     "tasks:work": "claim and finish tasks; sessions",
     "answer": "answer questions and approve tasks",
-    "read": "read everything, change nothing",
+    "read": "read jobs, files, tasks, questions, sessions and events; change nothing",
 }
 ALL_SCOPES = "admin jobs tasks"
 WORK_SCOPES = "jobs tasks"

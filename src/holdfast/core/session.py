@@ -160,7 +160,9 @@ def check_name(session: Session, secret: str | None, principal: str, now: Instan
     if session.version == 0 or (has_secret and session.principal == principal):
         return
     if session.principal != principal or is_live(session, now):
-        raise SessionTaken("this name belongs to a live session", expires_at=session.expires_at)
+        raise SessionTaken(
+            "this name belongs to a live session, or to one of another key", expires_at=session.expires_at
+        )
     if secret is not None:
         raise SessionTaken("this is not the session's secret")
 

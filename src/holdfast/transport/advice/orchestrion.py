@@ -1,4 +1,4 @@
-"""`agent_contract` of refusals on the routes of Orchestrion V1, whose clients rely on these rows.
+"""`agent_contract` of refusals on the routes of Orchestrion V1, whose clients expect exactly this advice.
 
 Codes, order, flags and waits are fixed; every other API and code has the advice of `refusals.py`.
 """

@@ -1,8 +1,8 @@
 """`agent_contract` for callers that do not send HTTP requests themselves: MCP tools and the command line.
 
 An action is described once, as a request. A wording names it as its callers know it: as a tool or a command, with its
-fields. What they cannot do is not advised to them. Rows that only Orchestrion's clients need are replaced by the advice
-of our own.
+fields. What they cannot do is not advised to them. Advice that is fixed for Orchestrion's clients is replaced by
+our own.
 """
 
 from __future__ import annotations

@@ -171,8 +171,9 @@ the same request with the same key: it takes effect once. Do not repeat such a r
 ## Survive a restart
 
 `POST {url}/v1/sessions` with a stable `name` returns a `secret`: keep it where you find it after a restart. Store
-what you need then with `POST /v1/sessions/{{id}}/context`. Resuming with the secret returns the context and everything
-you held.
+what you need then with `POST /v1/sessions/{{id}}/context`. Claim with its `session_id`, and with its
+`lease_id` as `session_lease_id`: resuming with the secret returns the context and, while the session is live,
+everything that you claimed so, under new lease ids.
 
 """
 

@@ -89,8 +89,8 @@ AGENT_VERBS = (
         for_people=False,
         usage_status=1,
         more="Reads the host's JSON on stdin and answers on stdout. At the start of a session it tells the model the\n"
-        "rules, who owns what, and what the session still holds. Before a tool changes files it asks as\n"
-        "`holdfast guard` does. After a tool it renews what the session holds, also what the agent claimed with tools\n"
+        "rules, who owns what, and what the window still holds. Before a tool changes files it asks as\n"
+        "`holdfast guard` does. After a tool it renews what the window holds, also what the agent claimed with tools\n"
         "of the MCP server. When the agent stops it leaves a note and a checkpoint where the agent left none, and at\n"
         "the end of the session it releases. Windows of one host are different agents, told apart by its session ids.",
     ),
