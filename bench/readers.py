@@ -57,9 +57,8 @@ async def follow(port: int, streams: list[tuple[str, str]]) -> None:
     loop = asyncio.get_running_loop()
     opened = asyncio.Semaphore(0)
     readers = [Reader(request(path, key), opened) for path, key in streams]
-    for reader in readers:
+    for reader in readers:  # one after the other: many at once would be refused as overload
         await loop.create_connection(partial(_return_reader, reader), HOST, port)
-    for _ in readers:
         await asyncio.wait_for(opened.acquire(), 60)
     print("open", flush=True)
     began = time.process_time()
