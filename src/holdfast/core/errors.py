@@ -352,7 +352,7 @@ class NotYetClaimable(Conflict):
     """The task is scheduled for later, or waits for something else."""
 
     code = "not_yet_claimable"
-    hint = "Claim it again after `retry_after` seconds, or claim another task."
+    hint = "Claim it again when `agent_contract` says, or claim another task."
 
     def __init__(self, message: str, retry_after: int = WAIT_FOR_TASK_SECONDS, **facts: Any) -> None:
         super().__init__(message, **facts)
