@@ -182,7 +182,8 @@ def without_rules(store: Any) -> Iterator[None]:
 @contextmanager
 def _lax_file(store: Any) -> Iterator[None]:
     """The same for SQLite, whose schema is text: it is rewritten, and put back at the end."""
-    with store._take_writer() as writer:
+    with store._writing:
+        writer = store._writer
         schema = dict(writer.execute("SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'trigger')"))
     lax = {}
     for name, text in schema.items():
@@ -195,7 +196,8 @@ def _lax_file(store: Any) -> Iterator[None]:
 
 
 def _rewrite(store: Any, schema: dict[str, str], statements: list[str]) -> None:
-    with store._take_writer() as writer:
+    with store._writing:
+        writer = store._writer
         for statement in statements:
             writer.execute(statement)
         writer.pragma("writable_schema", 1)

@@ -32,7 +32,7 @@ with store.read() as reader:
 store.close()
 """
 
-SCHEMA_VERSION = 19
+SCHEMA_VERSION = 20
 """The number of the newest migration; update it with each new one."""
 ALL_VERSIONS = list(range(1, SCHEMA_VERSION + 1))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import apsw
 import pytest
 
@@ -10,7 +12,8 @@ from holdfast.core.session import Session
 from holdfast.core.task import COMPLETED, Task
 from holdfast.store.contract.reads import TaskPath
 from holdfast.store.needs import AllNeeds, Needs
-from holdfast.store.sqlite import SqliteStore
+from holdfast.store.rows import ROW_TYPES
+from holdfast.store.sqlite import SqliteStore, dependency_queries, queries
 from tests.support import ACCOUNT, START, DrivenClock
 
 FEW, MANY = 500, 8_000
@@ -188,3 +191,25 @@ def test_no_statement_is_prepared_again_for_new_arguments(stores):
     for work in WORK.values():
         work(store)
     assert store.asked == before
+
+
+WRITES = {
+    **{f"insert {row.table}": queries.insert_row(row, row.__struct_fields__, 2) for row in ROW_TYPES},
+    **{f"update {row.table}": queries.update_row(row, row.__struct_fields__, 1) for row in ROW_TYPES},
+    **{f"update many {row.table}": queries.update_row(row, row.__struct_fields__, 2) for row in ROW_TYPES},
+    "insert answers": queries.insert_answer(2),
+    "insert events": queries.insert_event(2),
+    "add paths": queries.ADD_PATHS,
+    "add dependencies": dependency_queries.ADD_DEPENDENCIES,
+}
+OE_ABORT = 2
+"""In SQLite's programs: what is refused undoes the statement, and not the transaction."""
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_no_write_of_a_batch_can_be_undone_alone(stores, write):
+    """Otherwise SQLite would copy each page before the statement changes it."""
+    placeholders = set(re.findall(r"\?\d+", WRITES[write])) or re.findall(r"\?", WRITES[write])
+    program = stores[0]._writer.execute(f"EXPLAIN {WRITES[write]}", [None] * len(placeholders)).fetchall()
+    undone = [step for step in program if step[1] in {"Halt", "HaltIfNull"} and step[2] and step[3] == OE_ABORT]
+    assert undone == []

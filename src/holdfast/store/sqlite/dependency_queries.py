@@ -10,7 +10,7 @@ DEPENDENTS = (
     " WHERE edge.account = ? AND edge.needed = ? AND edge.dependent > ? ORDER BY edge.dependent LIMIT ?"
 )
 ADD_DEPENDENCIES = (
-    "INSERT INTO task_dependencies (account, needed, dependent)"
+    "INSERT OR ROLLBACK INTO task_dependencies (account, needed, dependent)"
     " SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
 )
 REMOVE_DEPENDENCIES = (

@@ -15,8 +15,7 @@ import fcntl
 import os
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from holdfast.core.errors import StoreUnavailable
@@ -45,33 +44,31 @@ class FairLock:
         self._queued_at = 0.0
         self._is_closed = False
         self._reserved_by = 0
-        """The thread that `try_take` granted the lock to."""
+        """The thread that `try_reserve` granted the lock to."""
+        self._taken = _Taken(self)
 
-    @contextmanager
-    def take(self, wait_seconds: float = WAIT_SECONDS) -> Iterator[None]:
-        """Wait for the lock and hold it until leaving; StoreUnavailable if another process keeps it for too long."""
+    def take(self, wait_seconds: float = WAIT_SECONDS) -> AbstractContextManager[None]:
+        """Wait for the lock; it is freed by leaving the context. StoreUnavailable if another process keeps it too long.
+
+        Within a reservation of this thread the lock is taken already, and stays so.
+        """
         if self._reserved_by == threading.get_ident():
-            yield
-            return
+            return _RESERVED
         if not self._take_at_once():
             self._wait(wait_seconds)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+        return self._taken
 
-    @contextmanager
-    def try_take(self) -> Iterator[bool]:
-        """Take the lock for everything that this thread does until leaving, unless that needs a wait."""
+    def try_reserve(self) -> bool:
+        """Take the lock for everything that this thread does until `free`, unless that needs a wait."""
         if not self._take_at_once():
-            yield False
-            return
+            return False
         self._reserved_by = threading.get_ident()
-        try:
-            yield True
-        finally:
-            self._reserved_by = 0
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+        return True
+
+    def free(self) -> None:
+        """Free the lock."""
+        self._reserved_by = 0
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
 
     def _take_at_once(self) -> bool:
         """Take both locks if nobody has them or waits for them."""
@@ -123,6 +120,19 @@ class FairLock:
     def _close_files(self) -> None:
         os.close(self._turnstile)
         os.close(self._lock)
+
+
+class _Taken(AbstractContextManager[None]):
+    """Frees a lock that was taken. One for all, and no generator: each batch enters it."""
+
+    def __init__(self, lock: FairLock) -> None:
+        self._lock = lock
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.free()
+
+
+_RESERVED = nullcontext()
 
 
 def _try(file: int) -> bool:

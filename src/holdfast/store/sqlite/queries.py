@@ -111,12 +111,14 @@ ANSWER = f"SELECT {columns(Answer)} FROM answers WHERE account = ? AND key = ?"
 STATE = "SELECT token, now, boot_id, boot_at FROM state"
 
 # -- saving ------------------------------------------------------------------------------------------------------
+# OR ROLLBACK: a batch that fails is rolled back as a whole. Otherwise SQLite copies each page that a statement is going
+# to change, so that it could undo that statement alone; from 64 KB on into a temporary file.
 
 
 @cache
 def insert_row(row: type[Row], names: ColumnNames, count: int) -> str:
     """INSERT_ROW for that many rows in one statement."""
-    return f"INSERT INTO {row.table} ({', '.join(names)}) VALUES {_placeholders(names, count)}"
+    return f"INSERT OR ROLLBACK INTO {row.table} ({', '.join(names)}) VALUES {_placeholders(names, count)}"
 
 
 @cache
@@ -124,9 +126,9 @@ def update_row(row: type[Row], names: ColumnNames, count: int) -> str:
     """UPDATE_ROW for that many rows in one statement."""
     if count == 1:
         assignments = ", ".join(f"{name} = ?{position}" for position, name in enumerate(names[2:], 3))
-        return f"UPDATE {row.table} SET {assignments} WHERE account = ?1 AND id = ?2"
+        return f"UPDATE OR ROLLBACK {row.table} SET {assignments} WHERE account = ?1 AND id = ?2"
     return (
-        f"UPDATE {row.table} SET {_assignments(names)} FROM (VALUES {_placeholders(names, count)}) AS new"
+        f"UPDATE OR ROLLBACK {row.table} SET {_assignments(names)} FROM (VALUES {_placeholders(names, count)}) AS new"
         f" WHERE {row.table}.account = new.column1 AND {row.table}.id = new.column2"
     )
 
@@ -140,17 +142,19 @@ DELETE_ROW = {
 @cache
 def insert_answer(count: int) -> str:
     """INSERT_ANSWER for that many answers in one statement."""
-    return f"INSERT INTO answers ({columns(Answer)}) VALUES {_placeholders(Answer.__struct_fields__, count)}"
+    return (
+        f"INSERT OR ROLLBACK INTO answers ({columns(Answer)}) VALUES {_placeholders(Answer.__struct_fields__, count)}"
+    )
 
 
 @cache
 def insert_event(count: int) -> str:
     """INSERT_EVENT for that many events in one statement."""
-    return f"INSERT INTO events ({columns(Event)}) VALUES {_placeholders(Event.__struct_fields__, count)}"
+    return f"INSERT OR ROLLBACK INTO events ({columns(Event)}) VALUES {_placeholders(Event.__struct_fields__, count)}"
 
 
 ADD_PATHS = (
-    "INSERT INTO reserved_paths (account, space, prefix, id)"
+    "INSERT OR ROLLBACK INTO reserved_paths (account, space, prefix, id)"
     " SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)"
 )
 REMOVE_PATHS = (
@@ -163,8 +167,8 @@ COUNT_TASKS = (
     " ON CONFLICT (account, type, state) DO UPDATE SET total = total + excluded.total"
 )
 COUNT_CREATED = (
-    "INSERT INTO usage (account, cycle, created) SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)"
-    " WHERE true ON CONFLICT (account) DO UPDATE"
+    "INSERT INTO usage (account, cycle, created)"
+    " SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?) WHERE true ON CONFLICT (account) DO UPDATE"
     " SET created = excluded.created + CASE WHEN excluded.cycle > cycle THEN 0 ELSE created END,"
     " cycle = max(cycle, excluded.cycle)"
 )

@@ -12,7 +12,7 @@ from typing import Any
 
 import apsw
 
-from holdfast.core.errors import ServerOutdated, StoreFull, StoreUnavailable, Trouble, ValueRefused
+from holdfast.core.errors import ServerOutdated, StoreUnavailable
 from holdfast.core.row import Instant
 from holdfast.store.contract import Clock, NewerSchema
 from holdfast.store.sql import migrations
@@ -21,6 +21,7 @@ from holdfast.store.sql.store import Execute, SqlStore
 from holdfast.store.sqlite import clock as clocks
 from holdfast.store.sqlite import flush_failure, queries
 from holdfast.store.sqlite.claim_start import ClaimStarts
+from holdfast.store.sqlite.errors import TRANSLATE_ERRORS
 from holdfast.store.sqlite.fair_lock import WAIT_SECONDS, FairLock
 from holdfast.store.sqlite.file_modes import make_private
 from holdfast.store.sqlite.reader import SqliteReader
@@ -61,7 +62,7 @@ class SqliteStore(SqlStore):
 
     def open(self) -> None:
         """Create the file if need be, readable by its owner only, and bring the schema up to date."""
-        with _translate_errors():
+        with TRANSLATE_ERRORS:
             flush_failure.check(self.path)
             self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -118,18 +119,22 @@ class SqliteStore(SqlStore):
     @contextmanager
     def transaction(self, lane: int = 0) -> Iterator[SqliteTransaction]:
         """Begin a batch: take the fair lock, then the file's write lock."""
-        with _translate_errors(), self._take_writer() as writer:
-            assert self._fair_lock is not None
-            with self._fair_lock.take(self.wait_seconds):
-                try:
-                    writer.execute("BEGIN IMMEDIATE")
-                    transaction = SqliteTransaction(writer, self._clock, self.damaged_rows, self._claim_starts)
-                    yield transaction
-                    transaction.commit()
-                except BaseException as error:
-                    flush_failure.record(self.path, error)
-                    self._abandon(writer)
-                    raise
+        with TRANSLATE_ERRORS:
+            writer = self._take_writer()
+            try:
+                assert self._fair_lock is not None
+                with self._fair_lock.take(self.wait_seconds):
+                    try:
+                        writer.execute("BEGIN IMMEDIATE")
+                        transaction = SqliteTransaction(writer, self._clock, self.damaged_rows, self._claim_starts)
+                        yield transaction
+                        transaction.commit()
+                    except BaseException as error:
+                        flush_failure.record(self.path, error)
+                        self._abandon(writer)
+                        raise
+            finally:
+                self._writing.release()
 
     def await_open_batches(self) -> None:
         """Do nothing: a batch begins when the one before it, of any process, has ended."""
@@ -141,14 +146,17 @@ class SqliteStore(SqlStore):
             yield False
             return
         try:
-            with self._fair_lock.try_take() as is_free:
+            is_free = self._fair_lock.try_reserve()
+            try:
                 yield is_free
+            finally:
+                if is_free:
+                    self._fair_lock.free()
         finally:
             self._writing.release()
 
-    @contextmanager
-    def _take_writer(self) -> Iterator[apsw.Connection]:
-        """The connection that writes, for one thread of this process at a time; it is opened if need be."""
+    def _take_writer(self) -> apsw.Connection:
+        """The connection that writes, until `_writing` is released: for one thread at a time; opened if need be."""
         if not self._writing.acquire(timeout=THREAD_SECONDS):
             raise StoreUnavailable(f"other writes to {self.path} have taken longer than {THREAD_SECONDS:g} s")
         try:
@@ -157,9 +165,10 @@ class SqliteStore(SqlStore):
             if self._writer is None:
                 self._reopen()
             assert self._writer is not None
-            yield self._writer
-        finally:
+        except BaseException:
             self._writing.release()
+            raise
+        return self._writer
 
     def _reopen(self) -> None:
         """Open the file again; a newer Holdfast may have upgraded it meanwhile."""
@@ -192,7 +201,7 @@ class SqliteStore(SqlStore):
     @contextmanager
     def read(self) -> Iterator[SqliteReader]:
         """Begin reading one snapshot, on a connection that no other reader uses."""
-        with _translate_errors():
+        with TRANSLATE_ERRORS:
             connection = self._idle_reader()
             try:
                 connection.execute("BEGIN")
@@ -283,18 +292,3 @@ def durability_pragmas(platform: str) -> list[tuple[str, str | int]]:
 def _check_writer(*minimum_schema: Any) -> None:
     """The function that the trigger on `state` calls: programs that do not define it cannot write."""
     migrations.check_minimum(SqliteStore.package, max(minimum_schema, default=0))
-
-
-@contextmanager
-def _translate_errors() -> Iterator[None]:
-    """Raise Holdfast's errors instead of SQLite's. One that is raised before COMMIT means that nothing was changed."""
-    try:
-        yield
-    except Trouble:
-        raise
-    except apsw.FullError as error:
-        raise StoreFull("the disk is full") from error
-    except (apsw.ConstraintError, apsw.MismatchError, apsw.TooBigError, OverflowError, UnicodeError) as error:
-        raise ValueRefused(f"the database refused a value: {error}") from error
-    except (apsw.Error, OSError) as error:
-        raise StoreUnavailable(f"the database file cannot be used: {error}") from error

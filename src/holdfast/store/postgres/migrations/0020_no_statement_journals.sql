@@ -1,0 +1,2 @@
+-- Only SQLite's triggers change here.
+SELECT 1;
