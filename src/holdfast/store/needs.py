@@ -102,6 +102,8 @@ class AllNeeds(msgspec.Struct):
     usage: list[str] = []
     spare: int = 0
     """How many ready tasks commands of the batch may take by id: `ready` and `requiring` count them already."""
+    has_only_keys: bool = False
+    """Whether all it needs is in `rows` and `answers`: so it is for most batches."""
 
     def split_accounts(self, queues: Iterable[tuple[str, str]]) -> list[str]:
         """The accounts with claims of any type and with these queues that have settings: (account, type).
@@ -195,7 +197,7 @@ class AllNeeds(msgspec.Struct):
             for account, task_type, count in needs.ready:
                 ready[account, task_type] = ready.get((account, task_type), 0) + count
         if not ready:
-            return cls(**_sorted(gathered))
+            return cls(**_sorted(gathered), has_only_keys=_BY_KEY.issuperset(gathered))
         ready = {queue: count + _count_overlapping(ready, *queue) for queue, count in ready.items()}
         hiding = gathered.get("hiding", ())
         most = {queue: min(count + spare + count_hiding(hiding, *queue), MAX_READY) for queue, count in ready.items()}
@@ -241,3 +243,4 @@ def _all_of(name: str, each: list[Needs]) -> Iterable[Any]:
 _SETS = tuple(name for name in Needs.__struct_fields__ if name not in {"ready", "spare"})
 """The needs that a batch joins as sets."""
 _get_sets = attrgetter(*_SETS)
+_BY_KEY = frozenset({"rows", "answers"})

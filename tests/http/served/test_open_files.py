@@ -74,6 +74,25 @@ def test_an_incomplete_head_does_not_keep_a_place(app):
         connection.close()
 
 
+def test_a_connection_that_nobody_uses_is_closed(app, monkeypatch):
+    monkeypatch.setattr(open_connections, "IDLE_SECONDS", 0.5)
+    unused, used, asking, waiting = (app.connect() for _ in range(4))
+    for connection in (used, asking):
+        assert ask(connection) == 200
+    asking.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n")
+    for _ in range(2):  # the second one waits for the first
+        waiting.sendall(request("POST", "/v1/jobs/x/claim", WAITING_CLAIM))
+    for connection in (unused, used):
+        connection.settimeout(10)
+        assert is_closed(connection)
+    asking.sendall(b"\r\n")
+    assert read_answer(asking).status == 200, "its head had begun to arrive"
+    assert read_answer(waiting).status == 200
+    eventually(app.engine.name_waiters.size, lambda size: size == 1, within=10)
+    for connection in (unused, used, asking, waiting):
+        connection.close()
+
+
 class Closable:
     is_closed = False
 

@@ -35,10 +35,12 @@ class ReadyHeap:
 
     def add(self, task: Task) -> None:
         """Add the task if it is claimable."""
+        if not is_in_queue(task, self._now):
+            return
         if is_claimable(task, self._now):
             sets = self._heaps.setdefault(task.account, {}).setdefault(task.type, {})
             heapq.heappush(sets.setdefault(task.requires or "", []), queue_order(task))
-        elif is_in_queue(task, self._now):
+        else:
             self._overdue.setdefault(task.account, set()).add((task.type, task.id))
 
     def first(self, account: str, types: tuple[str, ...], capabilities: str, closed: Container[str]) -> Task | None:

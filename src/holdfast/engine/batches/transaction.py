@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.core.errors import DamagedRow, Refused
+from holdfast.core.lease import Lease
 from holdfast.core.reservation.row import Reservation
 from holdfast.core.row import Instant, Key
 from holdfast.core.task import Task
+from holdfast.core.task.queue import Queue as TaskQueue
 from holdfast.engine.batches.steps import (
     failing_workers,
     freed_names,
@@ -59,11 +61,13 @@ class Committed:
         """Claims that found no task beside changes of the batch; another server may have made one ready before."""
         self.skipped_tasks = skipped_tasks
         """Whether claims got too few tasks while another server had locked some."""
-        self.freed: list[Key] = freed_names(view.steps)
-        self.freed_reservations: list[Reservation] = freed_reservations(view.steps)
-        self.offered: dict[Offered, int] = view.offered()
-        self.failing_workers: dict[Offered, set[str]] = failing_workers(view.steps)
-        self.reopened: dict[Queue, int] = reopened_queues(view.steps)
+        kinds = {type(step.after) for step in view.steps}
+        has_tasks = Task in kinds
+        self.freed: list[Key] = freed_names(view.steps) if Lease in kinds else []
+        self.freed_reservations: list[Reservation] = freed_reservations(view.steps) if Reservation in kinds else []
+        self.offered: dict[Offered, int] = view.offered() if has_tasks else {}
+        self.failing_workers: dict[Offered, set[str]] = failing_workers(view.steps) if has_tasks else {}
+        self.reopened: dict[Queue, int] = reopened_queues(view.steps) if has_tasks or TaskQueue in kinds else {}
         self.touched: set[Key] = view.touched()
         self.steps = view.steps
         self.deadline: Instant | None = nearest_deadline(view.steps)
@@ -96,8 +100,10 @@ class BatchTransaction:
         """Run the batch; it loads so many tasks more of these queues than its claims want."""
         began, began_ns = time.perf_counter(), time.time_ns()
         with self._store.transaction(self._lane) as transaction:
-            more = Needs(hiding=tuple((*queue, count) for queue, count in hiding.items()))
-            needs = AllNeeds.of([*(ticket.needs() for ticket in batch), more])
+            each = [ticket.needs() for ticket in batch]
+            if hiding:
+                each.append(Needs(hiding=tuple((*queue, count) for queue, count in hiding.items())))
+            needs = AllNeeds.of(each)
             view = View(transaction.load(needs, lock_seconds))
             loaded = time.perf_counter()
             decided = [(ticket, *_decide(ticket, view)) for ticket in batch]

@@ -61,6 +61,24 @@ class SqliteTransaction(ConcurrencyLoading):
         rows = LoadedRows()
         for table, keys in groupby(needs.rows, key=itemgetter(0)):
             self._add(rows, _ROW_TYPES[table], queries.ROW_BY_KEY[table], [key[1:] for key in keys])
+        loaded = Rows(self.now, rows.rows, rows.answers, damaged=rows.damaged, wall=self.wall)
+        if not needs.has_only_keys:
+            self._add_holdings(rows, needs)
+            loaded.running = self._add_queues(rows, needs)
+            loaded.running_by_key = self._add_with_room(rows, needs)
+            self._add_claimable(rows, needs, loaded.running)
+            loaded.dependents = {} if not needs.dependents else self._add_dependents(rows, needs)
+            self._add_counts(loaded, needs)
+        if rows.rows:
+            self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
+            self._add(rows, Question, queries.ROW_BY_KEY[Question.table], list(rows.questions()))
+        for key in needs.answers:
+            rows.add_answers(self._damaged_rows.decode(Answer, fetch(self._execute, queries.ANSWER, key)))
+        loaded.versions = self._last_versions(absent_subjects(needs, rows.known))
+        return loaded
+
+    def _add_holdings(self, rows: LoadedRows, needs: AllNeeds) -> None:
+        """Add what sessions hold, what is reserved under paths, and the tasks under unique keys."""
         self._add(rows, Lease, queries.LEASES_OF_SESSION, needs.holdings)
         self._add(rows, Task, queries.TASKS_OF_SESSION, needs.holdings)
         self._add(rows, Reservation, queries.RESERVATIONS_OF_SESSION, needs.holdings)
@@ -71,20 +89,6 @@ class SqliteTransaction(ConcurrencyLoading):
         if needs.same_key_as:
             unique_keys += self._execute(queries.KEYS_OF_TASKS, (document(needs.same_key_as),)).fetchall()
         self._add(rows, Task, queries.TASKS_UNDER_KEY, unique_keys)
-        running = self._add_queues(rows, needs)
-        limited = self._add_with_room(rows, needs)
-        self._add_claimable(rows, needs, running)
-        dependents = {} if not needs.dependents else self._add_dependents(rows, needs)
-        self._add(rows, Session, queries.ROW_BY_KEY[Session.table], list(rows.sessions()))
-        self._add(rows, Question, queries.ROW_BY_KEY[Question.table], list(rows.questions()))
-        for key in needs.answers:
-            rows.add_answers(self._damaged_rows.decode(Answer, fetch(self._execute, queries.ANSWER, key)))
-        versions = self._last_versions(absent_subjects(needs, rows.known))
-        loaded = Rows(self.now, rows.rows, rows.answers, versions=versions, damaged=rows.damaged, wall=self.wall)
-        loaded.dependents = dependents
-        loaded.running, loaded.running_by_key = running, limited
-        self._add_counts(loaded, needs)
-        return loaded
 
     def _add_dependents(self, rows: LoadedRows, needs: AllNeeds) -> dict[tuple[str, str], list[str]]:
         """Add tasks that depend on others, and list them."""

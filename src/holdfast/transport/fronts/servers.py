@@ -91,6 +91,11 @@ class EngineServer(DrainingServer):
         self._balance()
         return servers
 
+    def close_idle_connections(self) -> None:
+        """Also those of fronts."""
+        super().close_idle_connections()
+        self._forwarded.close_idle()
+
     def _make_forwarded(self) -> ForwardedProtocol:
         made = self._made(ForwardedProtocol, self._forwarded)
         made.grants = self._fronts.grants

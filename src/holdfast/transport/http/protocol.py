@@ -134,6 +134,11 @@ class LimitedProtocol(HttpToolsProtocol):
         """Close the connection at once."""
         self.transport.abort()
 
+    def close_if_idle(self) -> None:
+        """Close the connection unless a request has begun to arrive, whose time is limited by itself."""
+        if not self._in_head and not self._in_body:
+            self.transport.close()
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the timeouts, and let go of the last request: it refers to this connection, so both are freed now."""
         self.open_connections.remove(self)
@@ -233,9 +238,13 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Send the head of a response without a body, such as the answer to HEAD."""
-        self.transport.flush()  # type: ignore[attr-defined] # ours
-        super().on_response_complete()
+        """Go on with the next request; uvicorn would set a timer, which `OpenConnections` makes superfluous."""
+        self.transport.flush()  # type: ignore[attr-defined] # ours: the head of a response without a body
+        self.server_state.total_requests += 1
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
+            if self.pipeline:
+                self._start_asgi_task(*self.pipeline.pop())
         if not self._is_answering():
             self.open_connections.end_request(self)
             if self._is_refusal_due:
@@ -275,15 +284,8 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refused = (405, "no operation has this method")
         status, message = self._refused or (400, msg or "the request is not valid HTTP")
         request_id = ids.request_id()
-        body = encode(
-            {
-                "agent_contract": fix_request(message),
-                "code": "invalid_input",
-                "details": message,
-                "error": "Invalid input",
-                "request_id": request_id,
-            }
-        )
+        document = {"agent_contract": fix_request(message), "code": "invalid_input", "details": message}
+        body = encode(document | {"error": "Invalid input", "request_id": request_id})
         head = (
             f"HTTP/1.1 {status} {_PHRASES[status]}\r\ncontent-type: application/json\r\n"
             "x-content-type-options: nosniff\r\n"

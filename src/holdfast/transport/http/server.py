@@ -120,8 +120,13 @@ class DrainingServer(uvicorn.Server):
         if self._stops_at is None and self._engine.outdated is not None:
             log.error("this server stops: %s", self._engine.outdated.message)
             self._stops_at = time.monotonic() + OUTDATED_SECONDS
+        self.close_idle_connections()
         is_over = self._stops_at is not None and time.monotonic() >= self._stops_at
         return await super().on_tick(counter) or is_over
+
+    def close_idle_connections(self) -> None:
+        """Close connections that nobody uses."""
+        self.open_connections.close_idle()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer waiting requests with a hint to retry; then let uvicorn finish the others."""
@@ -180,7 +185,6 @@ def make_config(app: Any, settings: Settings) -> uvicorn.Config:
         proxy_headers=False,
         ssl_certfile=settings.tls_cert,
         ssl_keyfile=settings.tls_key,
-        timeout_keep_alive=75,
         timeout_graceful_shutdown=DRAIN_SECONDS,
         backlog=2048,
     )

@@ -6,6 +6,7 @@ can open none.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import resource
 import time
@@ -18,6 +19,8 @@ from holdfast.telemetry.registry import Registry
 WANTED_FILES = 65_536
 MAX_RESERVED_FILES = 1_024
 """Files that are kept for the store, webhooks, logs and TLS handshakes; at most a quarter of all."""
+IDLE_SECONDS = 75.0
+"""A connection without a request for longer than this is closed, a second later at most."""
 REPORT_SECONDS = 10.0
 
 log = logging.getLogger("holdfast.http")
@@ -28,6 +31,9 @@ class Connection(Protocol):
 
     def abort(self) -> None:
         """Close it at once."""
+
+    def close_if_idle(self) -> None:
+        """Close it unless a request has begun to arrive."""
 
 
 def raise_file_limit() -> None:
@@ -58,7 +64,8 @@ class OpenConnections:
         self._limit = limit
         self._registry = registry
         self._open: set[Connection] = set()
-        self._idle: dict[Connection, None] = {}
+        self._idle: dict[Connection, float] = {}
+        """Since when, the first ones first. A timer for each answer would cost more than sending it."""
         self._closed = 0
         self._reported = 0.0
         self.on_change: Callable[[], None] = lambda: None
@@ -71,7 +78,7 @@ class OpenConnections:
     def add(self, connection: Connection) -> None:
         """A new connection, which has sent nothing yet."""
         self._open.add(connection)
-        self._idle[connection] = None
+        self._idle[connection] = time.monotonic()
         if len(self._open) > self._limit:
             self._close(next(iter(self._idle)), is_new=len(self._idle) == 1)
         self._registry.set(metric_names.CONNECTIONS, to=len(self._open))
@@ -84,7 +91,13 @@ class OpenConnections:
     def end_request(self, connection: Connection) -> None:
         """The request is answered: the connection waits for another one."""
         if connection in self._open:
-            self._idle[connection] = None
+            self._idle[connection] = time.monotonic()
+
+    def close_idle(self) -> None:
+        """Close those that have been idle for too long; called every second."""
+        last = time.monotonic() - IDLE_SECONDS
+        for connection in [*itertools.takewhile(lambda each: self._idle[each] <= last, self._idle)]:
+            connection.close_if_idle()
 
     def remove(self, connection: Connection) -> None:
         """The connection is closed."""
