@@ -6,10 +6,9 @@ import asyncio
 
 import pytest
 
-from holdfast.settings import Settings
 from holdfast.transport.fronts import forwarding
 from holdfast.transport.fronts.forwarding import IDLE_SECONDS, MAX_BUFFERED, EngineConnection, Forwarder
-from holdfast.transport.http.server import make_config
+from holdfast.transport.http.overload import open_connections
 
 SCOPE = {
     "method": "GET",
@@ -121,4 +120,4 @@ def test_a_connection_that_the_engine_may_have_given_up_is_not_used_again(tmp_pa
 
     asyncio.run(run())
     assert len(made) == connections
-    assert make_config(None, Settings()).timeout_keep_alive > IDLE_SECONDS
+    assert open_connections.IDLE_SECONDS > IDLE_SECONDS
