@@ -20,6 +20,7 @@ from bench.in_process import measure_embedded, measure_engine
 from bench.page import page
 from bench.requests import measure_one_process, measure_requests
 from bench.reservations import measure_reservations, worst_seconds
+from bench.statements import measure_statements
 from bench.stores import NewStore, new_files, new_folder, private_postgres
 from bench.streams import Size
 from bench.tasks import measure_tasks
@@ -66,6 +67,7 @@ def measure_sqlite(figures: Figures, folder: Path, trees: list[Tree]) -> None:
     measure_limits(figures, "sqlite", new_store, trees, SECONDS, folder)
     measure_tasks(figures, "sqlite", new_store, trees, SECONDS)
     measure_engine(figures, "sqlite", new_store, trees, SECONDS, folder)
+    measure_statements(figures, folder, SECONDS)
     measure_embedded(figures, "sqlite", new_store, trees, SECONDS)
     measure_idle(figures, "sqlite", new_store, trees, SECONDS, folder)
     measure_reservations(figures, "sqlite", new_store, SECONDS)

@@ -116,6 +116,8 @@ OTHERS: tuple[tuple[str, str, float, int, str], ...] = (
     ("reserve.worst", "most expensive request for files: CPU of its patterns", 1e3, 1, "ms"),
     ("sqlite.unlimited.128.cpu", "claim, 128 connections, account without limits: server CPU", 1e6, 0, "µs"),
     ("sqlite.limited.128.cpu", "claim, 128 connections, account with limits: server CPU", 1e6, 0, "µs"),
+    ("sqlite.statements.1.cpu", "the SQL statements of a claim alone, executed without Holdfast: CPU", 1e6, 0, "µs"),
+    ("sqlite.statements.64.cpu", "the same of 64 claims in one transaction, for each claim: CPU", 1e6, 0, "µs"),
     ("sqlite.embedded.1.rate", "holdfast.open: claims, 1 thread", 1, 0, "/s"),
     ("sqlite.embedded.1.cpu", "holdfast.open: … CPU per claim", 1e6, 0, "µs"),
     ("sqlite.embedded.16.rate", "holdfast.open: claims, 16 threads", 1, 0, "/s"),

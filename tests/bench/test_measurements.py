@@ -14,6 +14,7 @@ from bench.peers.peer import LOCKS, Peer
 from bench.requests import measure_one_process, measure_requests
 from bench.reservations import measure_reservations, worst_seconds
 from bench.seeding import seed
+from bench.statements import measure_statements, seconds_of_statements
 from bench.tasks import measure_tasks
 from bench.tree import PRESENT, ROOT, older_tree
 from tests.proof_size import FULL
@@ -46,9 +47,14 @@ def test_the_other_figures_are_those_of_the_page(new_store, tmp_path):
     measure_reservations(figures, "sqlite", new_store, SECONDS, held=60)
     accounts.measure_limits(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
     measure_engine(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
+    measure_statements(figures, tmp_path, SECONDS)
     measure_embedded(figures, "sqlite", new_store, [PRESENT], SECONDS)
     measure_idle(figures, "sqlite", new_store, [PRESENT], SECONDS, tmp_path)
     assert {name for name, *_ in OTHERS if name.startswith("sqlite")} <= set(figures.rounds)
+
+
+def test_the_statements_of_claims_can_be_executed_again(tmp_path):
+    assert 0 < seconds_of_statements(tmp_path, 3, SECONDS) < 0.1
 
 
 def test_no_request_for_files_that_is_accepted_takes_long():
