@@ -72,13 +72,13 @@ def record(store: SqliteStore, size: int) -> list[Statement]:
 
 def execute(run: Callable[..., Any], statements: list[tuple[str, list[Any]]]) -> None:
     """Execute the statements of a transaction; its events get the numbers that follow."""
-    last = 0
+    following = itertools.count()
     for statement, values in statements:
         if statement.startswith(_INSERT_EVENTS):
-            values[_SEQ::_COLUMNS] = range(last - len(values) // _COLUMNS + 1, last + 1)
+            values[_SEQ::_COLUMNS] = itertools.islice(following, len(values) // _COLUMNS)
         found = run(statement, values).fetchall()
         if statement == queries.COUNT_EVENTS:
-            last = found[0][0]
+            following = itertools.count(found[0][0] - values[1] + 1)
 
 
 def _renamed(value: Any, shift: int) -> Any:

@@ -387,7 +387,7 @@ class Keep:
         self.replies += replies
 
 
-def idle_lane(store: Store, on_commit: Callable[[Committed], None] = lambda _: None, number: int = 0) -> Lane:
+def idle_lane(store: Store, on_commit: Callable[[Committed], Any] = lambda _: None, number: int = 0) -> Lane:
     """A lane whose thread is not started: tests run its batches themselves."""
     return Lane(number, store, Backlog(), Outages(), on_commit=on_commit, on_return=list)
 

@@ -258,9 +258,10 @@ def test_a_batch_without_changes_saves_nothing(store):
 def test_a_committed_batch_reports_freed_names_and_the_next_deadline(memory, clock):
     lane = idle_lane(memory)
     committed = lane.transaction.run([Ticket(claim("a", "l1", ttl=9), Keep()), Ticket(claim("b", "l2", ttl=5), Keep())])
-    assert (committed.freed, committed.deadline, committed.now) == ([], START + 5, START)
-    committed = lane.transaction.run([Ticket(release("a", "l1"), Keep())])
-    assert committed.freed == [("leases", ACCOUNT, "a")]
+    effects = committed.effects()
+    assert (effects.freed, effects.deadline, committed.now) == ([], START + 5, START)
+    effects = lane.transaction.run([Ticket(release("a", "l1"), Keep())]).effects()
+    assert effects.freed == [("leases", ACCOUNT, "a")]
 
 
 def test_a_pause_is_over_before_the_heartbeat_that_follows_it(store):

@@ -9,6 +9,8 @@ from concurrent.futures import Future
 import pytest
 
 from holdfast.core.errors import StoreUnavailable
+from holdfast.core.lease import Lease
+from holdfast.engine.ticket import run_now
 from holdfast.engine.verbs.batch import Batch
 from holdfast.engine.verbs.job_claims import Claimed
 from holdfast.store.sqlite.fair_lock import FairLock
@@ -32,10 +34,6 @@ class Threads:
         before, self.before = self.before, lambda: None
         before()
         return self._transaction(lane)
-
-
-def run_now(run):
-    run()
 
 
 def warm(engine):
@@ -76,6 +74,20 @@ def test_a_call_runs_on_its_own_thread(local):
     assert threads.seen == [threading.current_thread()]
 
 
+def test_a_caller_is_answered_before_others_learn_what_has_changed(local):
+    """On the thread of an event loop the answer is sent between the two."""
+    engine, threads = local
+    soon, heard = [], []
+    engine.change_signal.listen((Lease.table, ACCOUNT, "job"), lambda: heard.append("job"))
+    future = send(engine, "job", run_soon=soon.append)
+    soon.pop()()
+    assert isinstance(future.result(0), Claimed)
+    assert threads.seen == [threading.current_thread()]
+    assert heard == []
+    soon.pop()()
+    assert heard == ["job"]
+
+
 def test_a_call_without_a_thread_to_run_on_runs_on_the_lanes(local):
     engine, threads = local
     assert isinstance(send(engine, "job", run_soon=None).result(10), Claimed)
@@ -104,9 +116,9 @@ def test_a_ticket_put_when_a_batch_has_just_ended_is_run(local):
     lane, late = engine.lanes.all[0], []
     run_here = lane.run_here
 
-    def run_then_put():
+    def run_then_put(run_soon):
         lane.run_here = run_here
-        ended = run_here()
+        ended = run_here(run_soon)
         late.append(in_time(lambda: send(engine, "late"), 5))
         return ended
 

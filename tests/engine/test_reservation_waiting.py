@@ -317,7 +317,7 @@ def test_a_caller_that_disconnects_before_it_waits_is_in_nobodys_way(memory, mon
 
     def leave_first(committed):
         engine.leave(gone.ticket)
-        report(committed)
+        return report(committed)
 
     monkeypatch.setattr(lane, "_on_commit", leave_first)
     step(engine)

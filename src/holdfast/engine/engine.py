@@ -22,12 +22,12 @@ from holdfast.engine.batches.transaction import Committed
 from holdfast.engine.change_signal import ChangeSignal
 from holdfast.engine.command import Command, Replayed
 from holdfast.engine.lane import Lane
-from holdfast.engine.lanes import CommandRunner, Lanes, RunSoon
+from holdfast.engine.lanes import CommandRunner, Lanes
 from holdfast.engine.outages import Outages
 from holdfast.engine.retention import Retention
 from holdfast.engine.rollups.thread import RollupThread
 from holdfast.engine.sweep import Sweep
-from holdfast.engine.ticket import CallerKey, FutureSink, Sink, Ticket, deliver
+from holdfast.engine.ticket import CallerKey, FutureSink, RunSoon, Sink, Ticket, deliver, run_now
 from holdfast.engine.timer import Timer
 from holdfast.engine.waiting.all_waiters import AllWaiters
 from holdfast.store.contract import Reader, Store
@@ -166,7 +166,7 @@ class Engine:
     def call(self, command: Command[T], wait_seconds: float = 0.0) -> T | Replayed:
         """Run a command and block until its outcome: for scripts and threads."""
         future: Future[Any] = Future()
-        self.submit(command, self._sink, future, wait_seconds, run_soon=_run_now)
+        self.submit(command, self._sink, future, wait_seconds, run_soon=run_now)
         result: T | Replayed = future.result()
         return result
 
@@ -234,29 +234,40 @@ class Engine:
         once_keys = {key for ticket in batch for key in ticket.command.once_keys()}
         return self.task_waiters.join(new_tasks, MAX_BATCH - len(batch), once_keys)
 
-    def _on_commit(self, committed: Committed) -> None:
-        """Answer a committed batch, then wake the waiters that its changes concern."""
+    def _on_commit(self, committed: Committed) -> Callable[[], None]:
+        """Answer a committed batch; what must follow is returned."""
+        self._count(self._count_replies, committed)  # before tickets begin to wait: their first conflict counts
         replies = []
-        self._count(committed)
         for ticket, outcome in committed.replies:
             replies += self._waiters.handle(ticket, outcome, committed, self.sweep.expect)
         deliver(replies)
-        if committed.deadline is not None:
-            self.sweep.expect(committed.deadline, committed.now)
-        self._waiters.wake(committed)
-        self.change_signal.notify(committed.touched)
-        if committed.touched:
-            self._watcher.notify()
+        return partial(self._react, committed)
 
-    def _count(self, committed: Committed) -> None:
-        """Count a committed batch; it is answered also if that fails."""
+    def _react(self, committed: Committed) -> None:
+        """Wake the waiters and the sweep that the changes of a batch concern, and count them."""
+        effects = committed.effects()
+        if effects.deadline is not None:
+            self.sweep.expect(effects.deadline, committed.now)
+        self._waiters.wake(effects)
+        self.change_signal.notify(effects.touched)
+        if effects.touched:
+            self._watcher.notify()
+        self._count(self._count_changes, committed)
+
+    def _count(self, count: Callable[[Committed], None], committed: Committed) -> None:
+        """Count a part of a batch; it is answered also if that fails."""
         try:
-            self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
-            lapses, dead_letters = self._batch_metrics.changes(committed)
-            self.alerts.note(LAPSES, lapses)
-            self.alerts.note(DEAD_LETTERS, dead_letters)
+            count(committed)
         except Exception:
             log.exception("a batch could not be counted")
+
+    def _count_replies(self, committed: Committed) -> None:
+        self.alerts.note(CONFLICTS, self._batch_metrics.conflicts(committed))
+
+    def _count_changes(self, committed: Committed) -> None:
+        lapses, dead_letters = self._batch_metrics.changes(committed)
+        self.alerts.note(LAPSES, lapses)
+        self.alerts.note(DEAD_LETTERS, dead_letters)
 
     def end_waits(self, principal: Principal, now: Instant) -> None:
         """End the waits of a principal whose key changed, unless they were begun with a key that still works."""
@@ -280,7 +291,3 @@ class Engine:
         self._waiters.wake_all()
         self.change_signal.notify_all()
         self.sweep.wake()
-
-
-def _run_now(run: Callable[[], None]) -> None:
-    run()

@@ -20,11 +20,11 @@ from holdfast.core.errors import StoreUnavailable, Trouble, ValueRefused
 from holdfast.core.row import Instant
 from holdfast.engine.backlog import MAX_BATCH, Backlog
 from holdfast.engine.batches.locked_rows import LOCK_RETRY_SECONDS, SHORTEST_WAIT, LockedRows
-from holdfast.engine.batches.transaction import BatchTransaction, Committed, Reply, SkippedTasks, found_no_task
+from holdfast.engine.batches.transaction import BatchTransaction, Committed, SkippedTasks, found_no_task
 from holdfast.engine.clock_repair import step_commands
 from holdfast.engine.command import Command
 from holdfast.engine.outages import Outages
-from holdfast.engine.ticket import Ticket
+from holdfast.engine.ticket import NO_SINK, RunSoon, Ticket, run_now
 from holdfast.engine.view import View
 from holdfast.store.contract import ClockStepped, Rerun, RowsLocked, StaleConnection, Store
 from holdfast.store.rows import Rows
@@ -58,7 +58,7 @@ class Lane:
         backlog: Backlog,
         outages: Outages,
         *,
-        on_commit: Callable[[Committed], None],
+        on_commit: Callable[[Committed], Callable[[], None] | None],
         on_return: Callable[[], list[Command[Any]]],
         on_recovered: Callable[[], None] = lambda: None,
         find_claims: Callable[[list[Ticket]], list[Ticket]] = lambda _: [],
@@ -67,6 +67,7 @@ class Lane:
         self._store = store
         self._backlog = backlog
         self._on_commit = on_commit
+        """Answers a batch; returns what is left to do, which a caller's thread does when it has sent the answers."""
         self._on_return = on_return
         self._on_recovered = on_recovered
         self._find_claims = find_claims
@@ -91,6 +92,8 @@ class Lane:
         """How long batches took lately."""
         self.seconds_here = 0.0
         """How long it ran batches on the threads of callers."""
+        self._run_soon: RunSoon = run_now
+        """Runs what is left to do after a batch; on a caller's thread not before other functions that are ready."""
         self.ask_caller: Callable[[], bool] = lambda: False
         """Asks the thread of callers to run what is queued; returns whether it will."""
         self.thread = threading.Thread(target=self._run, name=f"holdfast-lane-{number}", daemon=True)
@@ -106,7 +109,7 @@ class Lane:
         """Have the next batches run on the thread of callers again, if that could not run one for a moment."""
         return self._usual_seconds <= SHORT_SECONDS and not self._needs_repair() and self.ask_caller()
 
-    def run_here(self) -> bool:
+    def run_here(self, run_soon: RunSoon) -> bool:
         """Run what is queued on the calling thread, if it would not have to wait; whether everything was run."""
         if self._usual_seconds > SHORT_SECONDS or not self._turn.acquire(blocking=False):
             return False
@@ -116,9 +119,11 @@ class Lane:
             with self._store.reserve() as is_reserved:
                 if is_reserved and (batch := self._backlog.take_queued()):
                     began = time.monotonic()
+                    self._run_soon = run_soon
                     self.run(batch)
                     self.seconds_here += time.monotonic() - began
         finally:
+            self._run_soon = run_now
             self._turn.release()
         return not self._backlog.size()
 
@@ -202,7 +207,7 @@ class Lane:
             batch = commands[:MAX_BATCH]
             del commands[:MAX_BATCH]
             try:
-                self._attempt([Ticket(command, _NO_SINK) for command in batch], LOCK_RETRY_SECONDS)
+                self._attempt([Ticket(command, NO_SINK) for command in batch], LOCK_RETRY_SECONDS)
             except Exception as error:
                 commands[:0] = batch
                 if isinstance(error, RowsLocked):
@@ -275,7 +280,8 @@ class Lane:
         if committed.skipped_tasks:
             committed.replies = [reply for reply in committed.replies if not self._waits_for_locked_tasks(*reply)]
         try:
-            self._on_commit(committed)
+            if (rest := self._on_commit(committed)) is not None:
+                self._run_soon(rest)
         except Exception:
             log.exception("the outcome of a batch could not be reported")
 
@@ -283,16 +289,6 @@ class Lane:
         """Set aside a waiting claim that found only locked tasks: nobody is notified when they are unlocked."""
         has_time = ticket.deadline is not None and not ticket.is_last_try and time.monotonic() < ticket.deadline
         return has_time and found_no_task(ticket, outcome) and self._locked_rows.set_aside(ticket)
-
-
-class _NoSink:
-    """Sink of commands that the lane runs by itself: their replies are dropped."""
-
-    def deliver(self, replies: list[Reply]) -> None:
-        pass
-
-
-_NO_SINK = _NoSink()
 
 
 def _locked() -> StoreUnavailable:

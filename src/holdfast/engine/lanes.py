@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 from holdfast.engine.backlog import Backlog
 from holdfast.engine.lane import Lane
-from holdfast.engine.ticket import Ticket
+from holdfast.engine.ticket import RunSoon, Ticket
 from holdfast.telemetry import metric_names
 from holdfast.telemetry.heartbeats import LoopHeartbeat
 from holdfast.telemetry.registry import Registry
 from holdfast.telemetry.traces import Traces
-
-RunSoon = Callable[[Callable[[], None]], Any]
-"""Calls a function on the caller's thread, soon: after what is ready there, so that one batch takes all of it."""
 
 SMALL_WEIGHT = 20
 """Commands that touch more rows than this run on a lane's thread, while the caller's thread serves others."""
@@ -80,14 +77,14 @@ class Lanes:
             self._backlog.wake()
         elif not self._is_scheduled:
             self._is_scheduled = True
-            run_soon(self._run_queued)
+            run_soon(partial(self._run_queued, run_soon))
 
     def serve(self, run_soon: RunSoon) -> None:
         """Let the thread of an event loop run batches; `run_soon` calls a function there from any thread."""
 
         def ask() -> bool:
             try:
-                run_soon(self._run_queued)
+                run_soon(partial(self._run_queued, run_soon))
             except RuntimeError:  # the event loop has ended
                 return False
             return True
@@ -95,9 +92,9 @@ class Lanes:
         if self._is_local:
             self.all[0].ask_caller = ask
 
-    def _run_queued(self) -> None:
+    def _run_queued(self, run_soon: RunSoon) -> None:
         self._is_scheduled = False  # before it looks: whoever puts a ticket after that look schedules another run
-        if not self.all[0].run_here():
+        if not self.all[0].run_here(run_soon):
             self._backlog.wake()
 
     def trace(self, traces: Traces | None) -> None:

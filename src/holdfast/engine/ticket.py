@@ -1,8 +1,9 @@
-"""A ticket: one command in the engine, and the sink that receives its reply."""
+"""A ticket: one command in the engine, the sink that receives its reply, and how its caller's thread is reached."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -16,6 +17,9 @@ from holdfast.engine.view import View
 from holdfast.store.needs import Needs
 
 log = logging.getLogger("holdfast.engine")
+
+RunSoon = Callable[[Callable[[], None]], Any]
+"""Calls a function on the caller's thread, soon: after what is ready there, so that one batch takes all of it."""
 
 
 class Sink(Protocol):
@@ -134,3 +138,17 @@ class FutureSink:
                 ticket.slot.set_exception(outcome)
             else:
                 ticket.slot.set_result(outcome)
+
+
+class _NoSink:
+    def deliver(self, replies: list[tuple[Ticket, Any]]) -> None:
+        pass
+
+
+NO_SINK = _NoSink()
+"""Sink of commands whose replies nobody needs."""
+
+
+def run_now(run: Callable[[], None]) -> None:
+    """Call a function at once: for callers without an event loop."""
+    run()

@@ -51,7 +51,7 @@ class OverdueTasks(Rerun):
 
 
 class Committed:
-    """A committed batch: its replies, and what other parts of the engine must react to."""
+    """A committed batch and its replies."""
 
     def __init__(
         self, replies: list[Reply], view: View, unsure: Sequence[Ticket] = (), *, skipped_tasks: bool = False
@@ -61,6 +61,20 @@ class Committed:
         """Claims that found no task beside changes of the batch; another server may have made one ready before."""
         self.skipped_tasks = skipped_tasks
         """Whether claims got too few tasks while another server had locked some."""
+        self.steps = view.steps
+        self.now = view.now
+        self.has_changes: bool = view.has_changes
+        self._view = view
+
+    def effects(self) -> Effects:
+        """What other parts of the engine must react to."""
+        return Effects(self._view)
+
+
+class Effects:
+    """What follows from the changes of a batch: names and tasks that waiters may want, rows that changed, deadlines."""
+
+    def __init__(self, view: View) -> None:
         kinds = {type(step.after) for step in view.steps}
         has_tasks = Task in kinds
         self.freed: list[Key] = freed_names(view.steps) if Lease in kinds else []
@@ -69,10 +83,7 @@ class Committed:
         self.failing_workers: dict[Offered, set[str]] = failing_workers(view.steps) if has_tasks else {}
         self.reopened: dict[Queue, int] = reopened_queues(view.steps) if has_tasks or TaskQueue in kinds else {}
         self.touched: set[Key] = view.touched()
-        self.steps = view.steps
         self.deadline: Instant | None = nearest_deadline(view.steps)
-        self.now = view.now
-        self.has_changes: bool = view.has_changes
 
 
 class BatchTransaction:

@@ -9,7 +9,7 @@ from typing import Any
 from holdfast.core.errors import HoldfastError
 from holdfast.core.principal import Principal
 from holdfast.core.row import SECOND, Instant
-from holdfast.engine.batches.transaction import Committed
+from holdfast.engine.batches.transaction import Committed, Effects
 from holdfast.engine.command import Command, Held, Outcome
 from holdfast.engine.ticket import Ticket, deliver
 from holdfast.engine.timer import Timer
@@ -80,16 +80,16 @@ class AllWaiters:
             elif free_at := max(lease.available_at or 0, lease.done_until or 0):  # that comes without a commit
                 self.names.wake_later(lease.key, (free_at - committed.now) / SECOND)
 
-    def wake(self, committed: Committed) -> None:
+    def wake(self, effects: Effects) -> None:
         """Wake those that a committed batch concerns."""
-        if committed.freed:
-            self.names.wake(committed.freed)
-        if committed.offered:
-            self.tasks.offer(committed.offered, committed.failing_workers)
-        if committed.reopened:
-            self.tasks.reopen(committed.reopened)
-        if committed.freed_reservations:
-            self.reservations.wake(committed.freed_reservations)
+        if effects.freed:
+            self.names.wake(effects.freed)
+        if effects.offered:
+            self.tasks.offer(effects.offered, effects.failing_workers)
+        if effects.reopened:
+            self.tasks.reopen(effects.reopened)
+        if effects.freed_reservations:
+            self.reservations.wake(effects.freed_reservations)
 
     def wake_all(self) -> None:
         """Wake everybody that another process's commit may concern."""

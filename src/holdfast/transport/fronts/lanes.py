@@ -9,8 +9,7 @@ from itertools import count
 from typing import Any
 
 from holdfast.core.errors import OutcomeUnknown, Overloaded, StoreUnavailable
-from holdfast.engine.lanes import RunSoon
-from holdfast.engine.ticket import Ticket, deliver
+from holdfast.engine.ticket import RunSoon, Ticket, deliver
 from holdfast.telemetry.heartbeats import LoopHeartbeat
 from holdfast.telemetry.registry import Registry
 from holdfast.telemetry.traces import Traces
