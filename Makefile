@@ -55,7 +55,7 @@ bench-peers: .venv/test.done ## Measure Redis, etcd, PostgreSQL tables and queue
 	@.venv/bin/python -m bench.peers $(ARGS)
 
 prove: .venv/test.done ## Run the tests with every proof at full size (slow)
-	@HOLDFAST_PROOF=full $(PYTEST) $(ARGS)
+	@HOLDFAST_PROOF=full $(PYTEST) -o faulthandler_timeout=1200 $(ARGS)
 
 prove-the-proofs: .venv/test.done ## Plant one fault after another; the test named for it must fail (ARGS='P4' chooses)
 	@.venv/bin/python scripts/prove-the-proofs $(ARGS)

@@ -102,7 +102,8 @@ class Lane:
         while (batch := self._backlog.take(self._locked_rows.pause, self._hand_over)) is not None:
             with self._turn:
                 self.run(batch)
-        self._fail(self._locked_rows.take_all(), _locked())
+        with self._turn:
+            self._fail(self._locked_rows.take_all(), _locked())
         self._backlog.finish()
 
     def _hand_over(self) -> bool:
