@@ -89,12 +89,12 @@ class Handovers:
         answer = self.ask("giver", f"{thing.path}/offer", offer, victim if step == OFFER else None)
         assert self.seen_owner(thing) == thing.owner, "an offer changes no owner"
         assert thing.heartbeat(self.agent)[0] == 200
-        if answer is None:  # the giver never learned its code: started again, it makes another offer
-            answered = self.agent.post(f"{thing.path}/offer", offer)
-            answer = (answered.status, answered.json)
         taker, key = fresh("taker"), fresh("key")
-        claim = {thing.names["who"]: taker, "offer": answer[1]["offer"]}
-        granted = self.ask("taker", f"{thing.path}/claim", claim, victim if step == CLAIM else None, key)
+        if answer is None:  # the giver never learned its code: started again, it makes another offer
+            claim, granted = self.offer_until_granted(thing, offer, taker, key)
+        else:
+            claim = {thing.names["who"]: taker, "offer": answer[1]["offer"]}
+            granted = self.ask("taker", f"{thing.path}/claim", claim, victim if step == CLAIM else None, key)
         self.check_one_owner(thing, taker, granted)
         again = self.agent.under_key(key).post(f"{thing.path}/claim", claim)
         assert again.status == 200, again.json
@@ -106,6 +106,17 @@ class Handovers:
         assert thing.heartbeat(self.agent)[0] == 200
         status, body = giver.heartbeat(self.agent)
         assert (status, taker in body["message"]) == (409, True), body
+
+    def offer_until_granted(self, thing: Thing, offer: dict[str, Any], taker: str, key: str) -> tuple[Any, Any]:
+        """Offer and claim again; the request of a killed giver may have been under way, and replace one more offer."""
+        for _ in range(2):
+            code = self.agent.post(f"{thing.path}/offer", offer).json["offer"]
+            claim = {thing.names["who"]: taker, "offer": code}
+            answer = self.agent.under_key(key).post(f"{thing.path}/claim", claim)
+            if answer.status != 409:
+                break
+        assert answer.status == 200, answer.json
+        return claim, (answer.status, answer.json)
 
     def check_one_owner(self, thing: Thing, taker: str, granted: tuple[int, dict[str, Any]] | None) -> None:
         """Whatever was killed, either the giver or the taker is the owner, and the other one is not."""
