@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Mapping
 
 from holdfast.core.row import Instant, Key, Row
-from holdfast.core.task import Task, is_claimable, is_in_queue, queue_order
+from holdfast.core.task import Task, is_claimable, is_in_queue, is_over, queue_order
 from holdfast.core.task.capabilities import may_take
 
 Entry = tuple[int, Instant, str]
@@ -34,14 +34,14 @@ class ReadyHeap:
         """By account: (type, task) of those that stand in their queue although their deadline has passed."""
 
     def add(self, task: Task) -> None:
-        """Add the task if it is claimable."""
+        """Add the task if it is in its queue; one whose deadline has passed is only counted."""
         if not is_in_queue(task, self._now):
             return
-        if is_claimable(task, self._now):
+        if is_over(task, self._now):
+            self._overdue.setdefault(task.account, set()).add((task.type, task.id))
+        else:
             sets = self._heaps.setdefault(task.account, {}).setdefault(task.type, {})
             heapq.heappush(sets.setdefault(task.requires or "", []), queue_order(task))
-        else:
-            self._overdue.setdefault(task.account, set()).add((task.type, task.id))
 
     def first(self, account: str, types: tuple[str, ...], capabilities: str, closed: Container[str]) -> Task | None:
         """The first claimable task of these queues, or of all, that requires no more than these capabilities.

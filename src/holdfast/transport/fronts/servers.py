@@ -92,7 +92,7 @@ class EngineServer(DrainingServer):
         return servers
 
     def close_idle_connections(self) -> None:
-        """Also those of fronts."""
+        """Close connections that nobody uses, also those of fronts."""
         super().close_idle_connections()
         self._forwarded.close_idle()
 
